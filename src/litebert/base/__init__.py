@@ -1,0 +1,1 @@
+"""What every station stands on: settings, errors, files, the machine."""

@@ -1,0 +1,135 @@
+"""Files that are whole or not there: atomic folders, sha256 manifests, checked weights.
+
+A folder is written beside its destination, flushed, given its manifest last, and renamed into
+place, so a killed process leaves either the old folder or the new one. A manifest is checked on
+reading: safetensors itself loads a flipped bit without a word.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from litebert.base.errors import FileError, FormatError
+
+MANIFEST = "manifest.json"
+MANIFEST_VERSION = 1
+LARGEST_JSON = 64 * 2**20  # a settings file larger than this is not one
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal, read in bounded memory."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file, with an error that names the file."""
+    try:
+        if path.stat().st_size > LARGEST_JSON:
+            raise FormatError(f"{path}: {path.stat().st_size:,} bytes is too large for a JSON file")
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise FormatError(f"{path}: not readable as JSON ({error})") from None
+    if not isinstance(content, dict):
+        raise FormatError(f"{path}: holds a JSON {type(content).__name__}, expected an object")
+    return content
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write a JSON object for people to read: indented, in the given order."""
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def write_manifest(folder: Path) -> None:
+    """List every file of a folder with its size and SHA-256. Written last, so it marks the end."""
+    files = {
+        path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)}
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != MANIFEST
+    }
+    write_json(folder / MANIFEST, {"format": MANIFEST_VERSION, "files": files})
+
+
+def check_manifest(folder: Path) -> None:
+    """Compare a folder with its manifest. A folder without one, say Hugging Face's, passes."""
+    if not (folder / MANIFEST).exists():
+        return
+    manifest = read_json(folder / MANIFEST)
+    if manifest.get("format") != MANIFEST_VERSION:
+        raise FormatError(
+            f"{folder / MANIFEST}: format {manifest.get('format')!r}, this version reads "
+            f"{MANIFEST_VERSION}; a newer litebert wrote it"
+        )
+    for name, entry in manifest["files"].items():
+        _check_file(folder / name, entry)
+
+
+def _check_file(path: Path, entry: dict[str, Any]) -> None:
+    if not path.is_file():
+        raise FileError(f"{path}: listed in {MANIFEST} but missing; copy the folder again")
+    size = path.stat().st_size
+    if size != entry["bytes"]:
+        raise FileError(
+            f"{path}: {size:,} bytes, {MANIFEST} says {entry['bytes']:,}; "
+            "the file is truncated or was changed: copy it again"
+        )
+    if sha256(path) != entry["sha256"]:
+        raise FileError(
+            f"{path}: does not match its checksum in {MANIFEST}; the file is damaged or was "
+            f"changed: copy it again (if you changed it on purpose, delete {MANIFEST})"
+        )
+
+
+@contextmanager
+def new_folder(destination: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """A folder to fill; on success it gets a manifest and becomes `destination`, all at once."""
+    destination = Path(destination)
+    if destination.exists() and not overwrite and not _is_empty_folder(destination):
+        raise FileError(f"{destination}: already exists; name another folder or remove it first")
+    try:
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{destination.name}.", dir=destination.parent))
+    except OSError as error:
+        raise FileError(f"{destination}: cannot be written ({error})") from None
+    try:
+        yield scratch
+        write_manifest(scratch)
+        _flush(scratch)
+        scratch.chmod(0o755)
+        _replace(scratch, destination)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _is_empty_folder(path: Path) -> bool:
+    return path.is_dir() and not any(path.iterdir())
+
+
+def _flush(folder: Path) -> None:
+    for path in [*folder.rglob("*"), folder]:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _replace(scratch: Path, destination: Path) -> None:
+    """Rename over an old folder; directories cannot be swapped in one call, so it steps aside."""
+    if not destination.exists():
+        scratch.rename(destination)
+        return
+    aside = scratch.with_name(scratch.name + ".old")
+    destination.rename(aside)
+    scratch.rename(destination)
+    shutil.rmtree(aside)

@@ -1,0 +1,1 @@
+"""The encoder family: configuration, layers, encoder, heads, and the model folder."""

@@ -1,0 +1,138 @@
+"""The model folder: THE artefact. Hugging Face's layout, plus what it has no place for.
+
+config.json               transformers' keys, and ours under "litebert"
+model.safetensors         the tensors of the class named in "architectures"
+litebert.safetensors      tensors which that class lacks (span boundary, a spare pooler), if any
+README.md                 the model card
+tokenizer files           copied along by `import` and `export`
+manifest.json             sizes and SHA-256 of all of these, written last
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from litebert.base.errors import FileError, FormatError
+from litebert.base.files import check_manifest, new_folder, read_json, write_json
+from litebert.model.huggingface import Contents, read_contents, write_contents
+
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+EXTRA_WEIGHTS = "litebert.safetensors"
+INDEX = "model.safetensors.index.json"
+TOKENIZER_FILES = (
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+    "spiece.model", "vocab.txt", "vocab.json", "merges.txt",
+)  # fmt: skip
+PICKLES = ("pytorch_model.bin", "model.pt", "model.pth", "model.ckpt", "model.pkl")
+
+
+def read_folder(folder: Path) -> Contents:
+    """Read a model folder and check its manifest and its names."""
+    if not folder.is_dir():
+        raise FileError(f"{folder}: no such model folder")
+    check_manifest(folder)
+    _refuse_pickles(folder)
+    raw = read_json(folder / CONFIG)
+    tensors: dict[str, Tensor] = {}
+    for file in _weight_files(folder):
+        tensors |= read_tensors(file)
+    contents = read_contents(raw, tensors, str(folder))
+    if (folder / EXTRA_WEIGHTS).exists():
+        contents = _with_extra(contents, read_tensors(folder / EXTRA_WEIGHTS))
+    return contents
+
+
+def write_folder(
+    contents: Contents, folder: Path, *, overwrite: bool = False, beside: Path | None = None
+) -> None:
+    """Write a model folder, whole or not at all; tokenizer files are copied from `beside`."""
+    raw, tensors, extra = write_contents(contents)
+    with new_folder(folder, overwrite=overwrite) as scratch:
+        write_json(scratch / CONFIG, raw)
+        write_tensors(scratch / WEIGHTS, tensors)
+        if extra:
+            write_tensors(scratch / EXTRA_WEIGHTS, extra)
+        (scratch / "README.md").write_text(_model_card(contents, raw), encoding="utf-8")
+        for name in TOKENIZER_FILES if beside else ():
+            if beside and (beside / name).is_file():
+                shutil.copyfile(beside / name, scratch / name)
+
+
+def read_tensors(file: Path) -> dict[str, Tensor]:
+    """Tensors of a safetensors file, floating-point ones as float32."""
+    try:
+        with safe_open(file, framework="pt") as reader:
+            return {name: _float32(reader.get_tensor(name)) for name in reader.keys()}  # noqa: SIM118
+    except FileNotFoundError:
+        raise FileError(f"{file}: no such file") from None
+    except (SafetensorError, OSError, ValueError) as error:
+        raise FormatError(
+            f"{file}: not a whole safetensors file ({error}); copy it again, or convert it with "
+            "`safetensors.torch.save_file` if it is something else"
+        ) from None
+
+
+def write_tensors(file: Path, tensors: Mapping[str, Tensor]) -> None:
+    """A safetensors file as transformers expects it."""
+    whole = {name: tensor.contiguous().clone() for name, tensor in tensors.items()}
+    save_file(whole, file, metadata={"format": "pt"})
+
+
+def _float32(tensor: Tensor) -> Tensor:
+    return tensor.to(torch.float32) if tensor.is_floating_point() else tensor
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    """One file, or the parts that an index lists; an index names files of its own folder only."""
+    if (folder / WEIGHTS).exists() or not (folder / INDEX).exists():
+        return [folder / WEIGHTS]
+    names = set(read_json(folder / INDEX).get("weight_map", {}).values())
+    if any(not isinstance(name, str) or Path(name).name != name for name in names):
+        raise FormatError(f"{folder / INDEX}: lists a file outside its own folder")
+    return [folder / name for name in sorted(names)]
+
+
+def _refuse_pickles(folder: Path) -> None:
+    if (folder / WEIGHTS).exists() or (folder / INDEX).exists():
+        return
+    for name in PICKLES:
+        if (folder / name).exists():
+            raise FormatError(
+                f"{folder / name}: a pickle can run code when opened, so it is refused; convert it "
+                "where you trust it: load it with transformers and call "
+                "save_pretrained(folder), which writes model.safetensors"
+            )
+
+
+def _with_extra(contents: Contents, extra: dict[str, Tensor]) -> Contents:
+    """Add the second file: heads that Hugging Face's class lacks, or a pooler it leaves out."""
+    heads = [name.split(".")[1] for name in extra if name.startswith("heads.")]
+    contents.heads = tuple(dict.fromkeys([*contents.heads, *heads]))
+    contents.tensors |= extra
+    return contents
+
+
+def _model_card(contents: Contents, raw: dict[str, object]) -> str:
+    config = contents.config
+    parameters = sum(tensor.numel() for tensor in contents.tensors.values())
+    heads = ", ".join(contents.heads) or "none"
+    settings = json.dumps(config.model_dump(), indent=2)
+    return (
+        f"# {config.family}, {config.num_hidden_layers} layers of width {config.hidden_size}\n\n"
+        f"{parameters:,} parameters; layers share: {config.sharing}; heads: {heads}.\n\n"
+        "```python\n"
+        "import litebert, transformers\n\n"
+        'model = litebert.load("this folder")\n'
+        f'same = transformers.{raw["architectures"][0]}.from_pretrained("this folder")\n'  # type: ignore[index]
+        "```\n\n"
+        f"```json\n{settings}\n```\n"
+    )

@@ -1,0 +1,59 @@
+"""One transformer block, post-norm as in the paper: attention, then feed-forward.
+
+    u  = LayerNorm(x + Dropout(Attention(x)))
+    x' = LayerNorm(u + Dropout(FeedForward(u)))
+
+Attention and feed-forward are separate modules, each with the layer norm that follows it, because
+the paper shares them separately (Table 4). Query, key and value are one matrix product; optimizers
+that treat tensors one by one (LAMB) see three through `query_key_value.weight.chunk(3)`.
+"""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from litebert.model.config import EncoderConfig
+from litebert.model.layout import Layout
+from litebert.model.lean import activate, norm_feed_forward
+
+
+class Attention(nn.Module):
+    """Multi-head self-attention with its output projection and the layer norm after it."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        width = config.hidden_size
+        self.heads = config.num_attention_heads
+        self.dropout = config.attention_probs_dropout_prob
+        self.query_key_value = nn.Linear(width, 3 * width)
+        self.output = nn.Linear(width, width)
+        self.norm = nn.LayerNorm(width, config.layer_norm_eps)
+
+    def forward(self, x_NH: Tensor, layout: Layout) -> Tensor:
+        q, k, v = self.query_key_value(x_NH).unflatten(-1, (3, self.heads, -1)).unbind(-3)
+        context = layout.attend(q, k, v, self.dropout if self.training else 0.0)
+        return self.output(context)
+
+
+class FeedForward(nn.Module):
+    """Two dense layers with an activation between them, and the layer norm after them."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.activation = config.hidden_act
+        self.inner = nn.Linear(config.hidden_size, config.intermediate_size)
+        self.outer = nn.Linear(config.intermediate_size, config.hidden_size)
+        self.norm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
+
+    def forward(self, u_NH: Tensor) -> Tensor:
+        return self.outer(activate(self.inner(u_NH), self.activation))
+
+
+def block(
+    x_NH: Tensor, attention: Attention, feed_forward: FeedForward, layout: Layout, dropout: float
+) -> Tensor:
+    """One application of one block to flat tokens."""
+    attended = x_NH + F.dropout(attention(x_NH, layout), dropout)
+    u_NH, update = norm_feed_forward(attended, attention.norm, feed_forward)
+    return feed_forward.norm(u_NH + F.dropout(update, dropout))

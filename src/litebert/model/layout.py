@@ -1,0 +1,133 @@
+"""How a batch of sequences lies in memory: padded to one length, or packed end to end.
+
+Layers see only flat tokens `x_NH`; what needs to know where sequences begin (attention, pooling,
+dropping finished sequences) asks the layout. So one encoder serves both, and computes on real
+tokens only when given a packed batch.
+
+Shapes: B sequences, T padded length, N tokens (B*T when padded), H hidden, A heads, D head size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby
+
+import torch
+from torch import Tensor
+
+from litebert.model.attention import attend
+
+
+@dataclass(frozen=True)
+class Padded:
+    """B sequences of T tokens each; `keys_BT` is False where a token is padding."""
+
+    sequences: int
+    length: int
+    keys_BT: Tensor | None = None
+
+    def attend(self, q_NAD: Tensor, k_NAD: Tensor, v_NAD: Tensor, dropout: float) -> Tensor:
+        """Attention within each sequence."""
+        shape = (self.sequences, self.length, *q_NAD.shape[1:])
+        mask = None if self.keys_BT is None else self.keys_BT[:, None, None, :]
+        return attend(q_NAD.view(shape), k_NAD.view(shape), v_NAD.view(shape), mask, dropout)
+
+    def first(self, x_NH: Tensor) -> Tensor:
+        """The first token of each sequence, [CLS]."""
+        return x_NH.view(self.sequences, self.length, -1)[:, 0]
+
+    def select(self, x_NH: Tensor, chosen: Sequence[int]) -> tuple[Tensor, Padded]:
+        """Only the chosen sequences."""
+        index = torch.tensor(chosen, dtype=torch.long, device=x_NH.device)
+        x_BTH = x_NH.view(self.sequences, self.length, -1)
+        kept = x_BTH.index_select(0, index).flatten(0, 1)
+        keys = None if self.keys_BT is None else self.keys_BT.index_select(0, index)
+        return kept, Padded(len(chosen), self.length, keys)
+
+    def join(self, parts: Sequence[tuple[Tensor, Sequence[int]]]) -> Tensor:
+        """Put back together what `select` took apart; each part says whose tokens it holds."""
+        order = torch.tensor([i for _, chosen in parts for i in chosen]).argsort()
+        pieces = [x_NH.view(-1, self.length, x_NH.shape[-1]) for x_NH, _ in parts]
+        return torch.cat(pieces).index_select(0, order.to(pieces[0].device)).flatten(0, 1)
+
+    def padded(self, x_NH: Tensor) -> tuple[Tensor, Tensor]:
+        """Tokens as (B, T, H), and a mask that is True at real tokens."""
+        x_BTH = x_NH.view(self.sequences, self.length, -1)
+        if self.keys_BT is not None:
+            return x_BTH, self.keys_BT
+        return x_BTH, torch.ones(x_BTH.shape[:2], dtype=torch.bool, device=x_NH.device)
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Sequences of the given lengths, end to end, without padding."""
+
+    lengths: tuple[int, ...]
+
+    @property
+    def sequences(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def starts(self) -> list[int]:
+        """Where each sequence begins."""
+        return [0, *accumulate(self.lengths)][:-1]
+
+    def attend(self, q_NAD: Tensor, k_NAD: Tensor, v_NAD: Tensor, dropout: float) -> Tensor:
+        """Attention within each sequence; neighbours of one length go through in one call."""
+        outputs, start = [], 0
+        for length, run in groupby(self.lengths):
+            count = len(list(run))
+            part = slice(start, start + count * length)
+            q, k, v = (x[part].unflatten(0, (count, length)) for x in (q_NAD, k_NAD, v_NAD))
+            outputs.append(attend(q, k, v, None, dropout))
+            start = part.stop
+        return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
+
+    def first(self, x_NH: Tensor) -> Tensor:
+        """The first token of each sequence, [CLS]."""
+        return x_NH.index_select(0, torch.tensor(self.starts, device=x_NH.device))
+
+    def select(self, x_NH: Tensor, chosen: Sequence[int]) -> tuple[Tensor, Packed]:
+        """Only the chosen sequences."""
+        pieces = x_NH.split(self.lengths)
+        return torch.cat([pieces[i] for i in chosen]), Packed(
+            tuple(self.lengths[i] for i in chosen)
+        )
+
+    def join(self, parts: Sequence[tuple[Tensor, Sequence[int]]]) -> Tensor:
+        """Put back together what `select` took apart; each part says whose tokens it holds."""
+        pieces: dict[int, Tensor] = {}
+        for x_NH, chosen in parts:
+            pieces.update(zip(chosen, x_NH.split([self.lengths[i] for i in chosen]), strict=True))
+        return torch.cat([pieces[i] for i in range(self.sequences)])
+
+    def padded(self, x_NH: Tensor) -> tuple[Tensor, Tensor]:
+        """Tokens as (B, T, H), and a mask that is True at real tokens."""
+        x_BTH = torch.nn.utils.rnn.pad_sequence(list(x_NH.split(self.lengths)), batch_first=True)
+        lengths = torch.tensor(self.lengths, device=x_NH.device)
+        return x_BTH, torch.arange(x_BTH.shape[1], device=x_NH.device) < lengths[:, None]
+
+
+Layout = Padded | Packed
+
+
+@dataclass(frozen=True)
+class State:
+    """Tokens on their way through the encoder."""
+
+    x_NH: Tensor
+    layout: Layout
+
+    def select(self, chosen: Sequence[int]) -> State:
+        """Only the chosen sequences."""
+        return State(*self.layout.select(self.x_NH, chosen))
+
+    def first(self) -> Tensor:
+        """The first token of each sequence, (B, H)."""
+        return self.layout.first(self.x_NH)
+
+    def padded(self) -> tuple[Tensor, Tensor]:
+        """Tokens as (B, T, H) and the mask of real ones."""
+        return self.layout.padded(self.x_NH)

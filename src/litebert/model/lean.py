@@ -1,0 +1,136 @@
+"""The same mathematics with less to remember: autograd functions that keep small tensors only.
+
+Training memory is what layers keep for their backward pass. Two places keep far more than they
+need, and recomputing cheap element-wise values from what is left costs a few percent of nothing:
+
+- LayerNorm + feed-forward: keeps the sum before the norm and the values before the activation;
+  the normed tokens (H wide) and the activated ones (4H wide) are made again.
+- The softmax over the vocabulary: works through the masked tokens in slices and forms the
+  gradient at once, so the logits (masked tokens x V) never exist as a whole.
+
+Each has a plain form beside it, used without gradients; tests hold the two to each other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+if TYPE_CHECKING:
+    from litebert.model.layers import FeedForward
+
+SLICE = 256  # masked tokens whose logits exist at one time
+
+
+def activate(x: Tensor, name: str) -> Tensor:
+    """`gelu` (erf), `gelu_new` (Google's tanh form) or `relu`."""
+    if name == "relu":
+        return F.relu(x)
+    return F.gelu(x, approximate="tanh" if name == "gelu_new" else "none")
+
+
+def _activate_backward(grad: Tensor, x: Tensor, name: str) -> Tensor:
+    if name == "relu":
+        return torch.ops.aten.threshold_backward(grad, x, 0)
+    form = "tanh" if name == "gelu_new" else "none"
+    return torch.ops.aten.gelu_backward(grad, x, approximate=form)
+
+
+def _compute_dtype(x: Tensor) -> torch.dtype:
+    """What matrix products run in: autocast's choice where it is on."""
+    device = x.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
+
+
+def norm_feed_forward(
+    x_NH: Tensor, norm: nn.LayerNorm, feed_forward: FeedForward
+) -> tuple[Tensor, Tensor]:
+    """u = norm(x) and feed_forward(u), keeping 5H values a token where the plain form keeps 10H."""
+    if not torch.is_grad_enabled():
+        u_NH = norm(x_NH)
+        return u_NH, feed_forward(u_NH)
+    inner, outer = feed_forward.inner, feed_forward.outer
+    weights = (norm.weight, norm.bias, inner.weight, inner.bias, outer.weight, outer.bias)
+    result: Any = _NormFeedForward.apply(x_NH, *weights, norm.eps, feed_forward.activation)
+    return result
+
+
+class _NormFeedForward(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, gain: Tensor, shift: Tensor, w1: Tensor, b1: Tensor, w2: Tensor,
+        b2: Tensor, eps: float, activation: str,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        low = _compute_dtype(x)
+        with torch.autocast(x.device.type, enabled=False):
+            u, mean, rstd = torch.native_layer_norm(x.to(gain.dtype), gain.shape, gain, shift, eps)
+            a = torch.addmm(b1.to(low), u.to(low), w1.to(low).t())
+            y = torch.addmm(b2.to(low), activate(a, activation), w2.to(low).t())
+        ctx.save_for_backward(x, mean, rstd, gain, shift, w1, w2, a)
+        ctx.eps, ctx.activation = eps, activation
+        return u.to(x.dtype), y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_u: Tensor, grad_y: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        x, mean, rstd, gain, shift, w1, w2, a = ctx.saved_tensors
+        low, wide = a.dtype, gain.dtype
+        x = x.to(wide)
+        grad_y = grad_y.to(low)
+        activated = activate(a, ctx.activation)
+        grad_w2, grad_b2 = grad_y.t() @ activated, grad_y.sum(0)
+        grad_activated = torch.mm(grad_y, w2.to(low), out=activated)
+        grad_a = _activate_backward(grad_activated, a, ctx.activation)
+        u = F.layer_norm(x, gain.shape, gain, shift, ctx.eps).to(low)
+        grad_w1, grad_b1 = grad_a.t() @ u, grad_a.sum(0)
+        grad_u = grad_u.to(wide) + torch.mm(grad_a, w1.to(low)).to(wide)
+        grad_x, grad_gain, grad_shift = torch.ops.aten.native_layer_norm_backward(
+            grad_u, x, gain.shape, mean, rstd, gain, shift, [True, True, True]
+        )
+        weights = (grad_gain, grad_shift, grad_w1, grad_b1, grad_w2, grad_b2)
+        return grad_x, *(grad.to(wide) for grad in weights), None, None
+
+
+def vocabulary_loss(
+    x_ME: Tensor, table_VE: Tensor, bias_V: Tensor, targets_M: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Summed cross-entropy of softmax(x table' + bias), and how many targets score highest."""
+    result: Any = _VocabularyLoss.apply(x_ME, table_VE, bias_V, targets_M, torch.is_grad_enabled())
+    return result
+
+
+class _VocabularyLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, table: Tensor, bias: Tensor, targets: Tensor, training: bool
+    ) -> tuple[Tensor, Tensor]:
+        low = _compute_dtype(x)
+        loss, right = bias.new_zeros(()), targets.new_zeros(())
+        grad_x, grad_table, grad_bias = (torch.zeros_like(t) for t in (x, table, bias))
+        with torch.autocast(x.device.type, enabled=False):
+            table_low, bias_low = table.to(low), bias.to(low)
+            for start in range(0, len(targets), SLICE):
+                part = slice(start, start + SLICE)
+                x_low, target = x[part].to(low), targets[part, None]
+                logits = torch.addmm(bias_low, x_low, table_low.t()).to(bias.dtype)
+                right += (logits.argmax(-1) == targets[part]).sum()
+                scores = logits.log_softmax(-1)
+                loss -= scores.gather(1, target).sum()
+                if training:
+                    gradient = scores.exp_()
+                    gradient.scatter_add_(1, target, torch.full_like(target, -1, dtype=bias.dtype))
+                    grad_bias += gradient.sum(0)
+                    grad_x[part] = gradient.to(low) @ table_low
+                    grad_table += gradient.to(low).t() @ x_low
+        ctx.save_for_backward(grad_x, grad_table, grad_bias)
+        ctx.mark_non_differentiable(right)
+        return loss, right
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_loss: Tensor, _right: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        return *(grad * grad_loss for grad in ctx.saved_tensors), None, None

@@ -1,0 +1,82 @@
+"""Presets: whole runs as TOML files, shipped in `litebert/presets/` or written by the user.
+
+A preset may start from another with `extends = "albert-base"`; what it says itself goes on top, and
+`--set` goes on top of that. `[generator]` (ELECTRA) says only where it differs from `[model]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from litebert.base.config import Settings, Tree, merge, parse_sets, read_toml
+from litebert.base.errors import FileError, SettingsError, did_you_mean
+from litebert.model.config import EncoderConfig
+
+PRETRAINING_HEADS = ("masked_language", "sentence_pair", "replaced_token", "span_boundary")
+
+
+class Preset(Settings):
+    """One run, described."""
+
+    title: str = Field(description="one line on what this is")
+    heads: tuple[str, ...] = Field(description="the pretraining heads the model is trained with")
+    model: EncoderConfig = Field(description="the encoder that is kept (ELECTRA's discriminator)")
+    generator: EncoderConfig | None = Field(None, description="ELECTRA's generator")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _generator_inherits(cls, tree: Any) -> Any:
+        if isinstance(tree, Mapping) and isinstance(tree.get("generator"), Mapping):
+            model = tree.get("model")
+            tree = {
+                **tree,
+                "generator": merge(model if isinstance(model, Mapping) else {}, tree["generator"]),
+            }
+        return tree
+
+    @model_validator(mode="after")
+    def _heads_exist(self) -> Preset:
+        for head in self.heads:
+            if head not in PRETRAINING_HEADS:
+                raise ValueError(f"unknown head {head!r}; {did_you_mean(head, PRETRAINING_HEADS)}")
+        return self
+
+
+def preset_names() -> list[str]:
+    """The shipped presets."""
+    files = resources.files("litebert.presets").iterdir()
+    return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
+
+
+def load_preset(name: str, sets: Iterable[str] = ()) -> Preset:
+    """A preset by its shipped name or by the path of a TOML file, with `--set` values on top."""
+    tree = merge(_read(name), parse_sets(sets))
+    return Preset.build(tree, where=name)
+
+
+def _read(name: str, seen: tuple[str, ...] = ()) -> Tree:
+    if name in seen:
+        raise SettingsError(f"{name}: `extends` goes in a circle: {' -> '.join((*seen, name))}")
+    tree = read_toml(_locate(name))
+    parent = tree.pop("extends", None)
+    return tree if parent is None else merge(_read(parent, (*seen, name)), tree)
+
+
+def _locate(name: str) -> Path:
+    if name.endswith(".toml"):
+        if not Path(name).is_file():
+            raise FileError(f"{name}: no such preset file")
+        return Path(name)
+    # The paper's models are the v1 release, so both names mean the same file.
+    shipped = name.removesuffix("-v1") if name.startswith("albert-") else name
+    if shipped not in preset_names():
+        raise SettingsError(
+            f"unknown preset {name!r}; {did_you_mean(name, preset_names())} "
+            "(a file of your own must end in .toml)"
+        )
+    return Path(str(resources.files("litebert.presets") / f"{shipped}.toml"))

@@ -1,0 +1,1 @@
+"""Plan before paying: parameters, FLOPs, memory and time of a training run."""
