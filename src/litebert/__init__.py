@@ -21,6 +21,8 @@ __all__ = [
     "Model",
     "Preset",
     "__version__",
+    "export_model",
+    "import_model",
     "load",
     "load_preset",
     "plan",
@@ -35,15 +37,20 @@ _HOMES = {
     "Preset": "litebert.model.presets",
     "load": "litebert.model.model",
     "load_preset": "litebert.model.presets",
+    "export_model": "litebert.convert.transfer",
+    "import_model": "litebert.convert.transfer",
+    "plan": "litebert.planning.report",
     "preset_names": "litebert.model.presets",
     "share_embeddings": "litebert.model.model",
 }
 
 if TYPE_CHECKING:
     from litebert.base.errors import LitebertError
+    from litebert.convert.transfer import export_model, import_model
     from litebert.model.config import EncoderConfig
     from litebert.model.model import Model, load, share_embeddings
     from litebert.model.presets import Preset, load_preset, preset_names
+    from litebert.planning.report import plan
 
 
 def __getattr__(name: str) -> Any:

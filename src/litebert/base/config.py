@@ -84,12 +84,10 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
     merged = dict(base)
     for key, value in over.items():
         below = merged.get(key)
-        merged[key] = merge(below, value) if _tables(below, value) else value
+        if isinstance(below, Mapping) and isinstance(value, Mapping):
+            value = merge(below, value)
+        merged[key] = value
     return merged
-
-
-def _tables(left: Any, right: Any) -> bool:
-    return isinstance(left, Mapping) and isinstance(right, Mapping)
 
 
 def parse_sets(assignments: Iterable[str]) -> Tree:

@@ -188,8 +188,8 @@ def _layout(ids: Tensor, mask: Tensor | None, lengths: Sequence[int] | None) -> 
         return Padded(ids.shape[0], ids.shape[1], None if mask is None else mask.bool())
     if ids.dim() != 1 or sum(lengths) != ids.shape[0] or min(lengths, default=0) < 1:
         raise SettingsError(
-            f"packed ids of shape {tuple(ids.shape)} do not fit lengths that sum to {sum(lengths)}; "
-            "each length must be at least 1"
+            f"packed ids of shape {tuple(ids.shape)} do not fit lengths that sum to "
+            f"{sum(lengths)}; each length must be at least 1"
         )
     if mask is not None:
         raise SettingsError("a packed batch has no padding, so it takes `lengths` and no `mask`")

@@ -222,8 +222,8 @@ def _take(rows: list[Row], theirs: dict[str, Tensor], where: str) -> dict[str, T
         first = gathered.setdefault(ours, {}).setdefault(third, tensor)
         if first is not tensor and not torch.equal(first, tensor):
             raise FormatError(
-                f"{where}: tensor {name!r} differs from its copies in other layers, but config.json "
-                "says that layers share it"
+                f"{where}: tensor {name!r} differs from its copies in other layers, but "
+                "config.json says that layers share it"
             )
     return {
         ours: parts[None] if None in parts else torch.cat([parts[i] for i in range(3)])

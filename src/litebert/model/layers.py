@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from litebert.model.config import EncoderConfig
 from litebert.model.layout import Layout
-from litebert.model.lean import activate, norm_feed_forward
+from litebert.model.lean import norm_feed_forward
 
 
 class Attention(nn.Module):
@@ -46,14 +46,14 @@ class FeedForward(nn.Module):
         self.outer = nn.Linear(config.intermediate_size, config.hidden_size)
         self.norm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
 
-    def forward(self, u_NH: Tensor) -> Tensor:
-        return self.outer(activate(self.inner(u_NH), self.activation))
+    def forward(self, x_NH: Tensor, norm: nn.LayerNorm, dropout: float) -> Tensor:
+        """u + Dropout(feed-forward of u), where u = norm(x): see `lean.py` for why in one."""
+        return norm_feed_forward(x_NH, norm, self.inner, self.outer, self.activation, dropout)
 
 
 def block(
     x_NH: Tensor, attention: Attention, feed_forward: FeedForward, layout: Layout, dropout: float
 ) -> Tensor:
     """One application of one block to flat tokens."""
-    attended = x_NH + F.dropout(attention(x_NH, layout), dropout)
-    u_NH, update = norm_feed_forward(attended, attention.norm, feed_forward)
-    return feed_forward.norm(u_NH + F.dropout(update, dropout))
+    attended = F.dropout(attention(x_NH, layout), dropout).add_(x_NH)
+    return feed_forward.norm(feed_forward(attended, attention.norm, dropout))

@@ -13,15 +13,12 @@ Each has a plain form beside it, used without gradients; tests hold the two to e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
-
-if TYPE_CHECKING:
-    from litebert.model.layers import FeedForward
 
 SLICE = 256  # masked tokens whose logits exist at one time
 
@@ -47,15 +44,19 @@ def _compute_dtype(x: Tensor) -> torch.dtype:
 
 
 def norm_feed_forward(
-    x_NH: Tensor, norm: nn.LayerNorm, feed_forward: FeedForward
-) -> tuple[Tensor, Tensor]:
-    """u = norm(x) and feed_forward(u), keeping 5H values a token where the plain form keeps 10H."""
+    x_NH: Tensor,
+    norm: nn.LayerNorm,
+    inner: nn.Linear,
+    outer: nn.Linear,
+    activation: str,
+    dropout: float,
+) -> Tensor:
+    """u + Dropout(outer(activation(inner(u)))), u = norm(x): keeps 5H values a token, not 10H."""
     if not torch.is_grad_enabled():
         u_NH = norm(x_NH)
-        return u_NH, feed_forward(u_NH)
-    inner, outer = feed_forward.inner, feed_forward.outer
+        return u_NH + F.dropout(outer(activate(inner(u_NH), activation)), dropout)
     weights = (norm.weight, norm.bias, inner.weight, inner.bias, outer.weight, outer.bias)
-    result: Any = _NormFeedForward.apply(x_NH, *weights, norm.eps, feed_forward.activation)
+    result: Any = _NormFeedForward.apply(x_NH, *weights, norm.eps, activation, dropout)
     return result
 
 
@@ -63,36 +64,46 @@ class _NormFeedForward(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, gain: Tensor, shift: Tensor, w1: Tensor, b1: Tensor, w2: Tensor,
-        b2: Tensor, eps: float, activation: str,
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        b2: Tensor, eps: float, activation: str, dropout: float,
+    ) -> Tensor:  # fmt: skip
         low = _compute_dtype(x)
         with torch.autocast(x.device.type, enabled=False):
             u, mean, rstd = torch.native_layer_norm(x.to(gain.dtype), gain.shape, gain, shift, eps)
             a = torch.addmm(b1.to(low), u.to(low), w1.to(low).t())
-            y = torch.addmm(b2.to(low), activate(a, activation), w2.to(low).t())
-        ctx.save_for_backward(x, mean, rstd, gain, shift, w1, w2, a)
-        ctx.eps, ctx.activation = eps, activation
-        return u.to(x.dtype), y
+            activated = activate(a, activation)
+            kept = None
+            if dropout == 0 and low == u.dtype:
+                result = u.add_(b2).addmm_(activated, w2.t())  # in u's memory
+            else:
+                y = torch.addmm(b2.to(low), activated, w2.to(low).t())
+                if dropout:
+                    kept = torch.empty_like(y, dtype=torch.bool).bernoulli_(1 - dropout)
+                    y = y.mul_(kept).div_(1 - dropout)
+                result = u.add_(y)
+        ctx.save_for_backward(x, mean, rstd, gain, shift, w1, w2, a, kept)
+        ctx.settings = eps, activation, dropout
+        return result.to(x.dtype)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_u: Tensor, grad_y: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        x, mean, rstd, gain, shift, w1, w2, a = ctx.saved_tensors
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        x, mean, rstd, gain, shift, w1, w2, a, kept = ctx.saved_tensors
+        eps, activation, dropout = ctx.settings
         low, wide = a.dtype, gain.dtype
-        x = x.to(wide)
-        grad_y = grad_y.to(low)
-        activated = activate(a, ctx.activation)
+        x, grad = x.to(wide), grad.to(wide)
+        grad_y = (grad if kept is None else grad * kept / (1 - dropout)).to(low)
+        activated = activate(a, activation)
         grad_w2, grad_b2 = grad_y.t() @ activated, grad_y.sum(0)
         grad_activated = torch.mm(grad_y, w2.to(low), out=activated)
-        grad_a = _activate_backward(grad_activated, a, ctx.activation)
-        u = F.layer_norm(x, gain.shape, gain, shift, ctx.eps).to(low)
+        grad_a = _activate_backward(grad_activated, a, activation)
+        u = F.layer_norm(x, gain.shape, gain, shift, eps).to(low)
         grad_w1, grad_b1 = grad_a.t() @ u, grad_a.sum(0)
-        grad_u = grad_u.to(wide) + torch.mm(grad_a, w1.to(low)).to(wide)
+        grad_u = grad + torch.mm(grad_a, w1.to(low)).to(wide)
         grad_x, grad_gain, grad_shift = torch.ops.aten.native_layer_norm_backward(
             grad_u, x, gain.shape, mean, rstd, gain, shift, [True, True, True]
         )
         weights = (grad_gain, grad_shift, grad_w1, grad_b1, grad_w2, grad_b2)
-        return grad_x, *(grad.to(wide) for grad in weights), None, None
+        return grad_x, *(gradient.to(wide) for gradient in weights), None, None, None
 
 
 def vocabulary_loss(

@@ -7,7 +7,7 @@ that Hugging Face's `albert` layout repeats it in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from litebert.model.config import EncoderConfig, group_of_layer
@@ -30,28 +30,29 @@ class Architecture(NamedTuple):
 
 
 _DENSE = ("weight", "bias")
+_Table = Mapping[tuple[str, int | None], str]
 
 # Blocks: our module, the third of its output, and the module over there.
-_ALBERT_ATTENTION = {
+_ALBERT_ATTENTION: _Table = {
     ("query_key_value", 0): "attention.query",
     ("query_key_value", 1): "attention.key",
     ("query_key_value", 2): "attention.value",
     ("output", None): "attention.dense",
     ("norm", None): "attention.LayerNorm",
 }
-_ALBERT_FFN = {
+_ALBERT_FFN: _Table = {
     ("inner", None): "ffn",
     ("outer", None): "ffn_output",
     ("norm", None): "full_layer_layer_norm",
 }
-_BERT_ATTENTION = {
+_BERT_ATTENTION: _Table = {
     ("query_key_value", 0): "attention.self.query",
     ("query_key_value", 1): "attention.self.key",
     ("query_key_value", 2): "attention.self.value",
     ("output", None): "attention.output.dense",
     ("norm", None): "attention.output.LayerNorm",
 }
-_BERT_FFN = {
+_BERT_FFN: _Table = {
     ("inner", None): "intermediate.dense",
     ("outer", None): "output.dense",
     ("norm", None): "output.LayerNorm",
@@ -208,7 +209,7 @@ def _bert_blocks(config: EncoderConfig) -> list[Row]:
     return rows
 
 
-def _block(ours: str, theirs: str, table: dict[tuple[str, int | None], str]) -> list[Row]:
+def _block(ours: str, theirs: str, table: _Table) -> list[Row]:
     rows = []
     for (module, third), there in table.items():
         rows += _dense(f"{ours}.{module}", third, f"{theirs}.{there}")

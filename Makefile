@@ -1,0 +1,49 @@
+# make demo    the main job, on a fresh machine, with all set-up        make test    the tests
+# make check   format, lint, types, import direction, docs in step      make bench   the benchmarks
+# make parity  the large and slow tests (base sizes, real TensorFlow)   make docs    docs/cli.md anew
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test check bench parity docs install clean
+
+demo: install
+	$(BIN)/litebert demo
+
+test: install
+	$(BIN)/python -m pytest -m "not extra" -n 2
+
+check: install
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+	$(BIN)/python docs/write_cli.py --check
+
+bench: install
+	$(BIN)/python benchmarks/train_step.py
+	$(BIN)/python benchmarks/plan_truth.py
+	$(BIN)/python benchmarks/xxlarge_step.py
+
+parity: install
+	$(BIN)/python -m pytest -m extra
+
+docs: install
+	$(BIN)/python docs/write_cli.py
+
+install: $(VENV)/installed
+
+# Without a GPU, constraints-cpu.txt pins the CPU build of torch; with one, pip chooses.
+$(VENV)/installed: pyproject.toml constraints-cpu.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "litebert needs Python 3.11 or newer: make PYTHON=python3.12"; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; \
+	    then $(BIN)/python -m pip install --quiet -e '.[dev]'; \
+	    else $(BIN)/python -m pip install --quiet -c constraints-cpu.txt -e '.[dev]'; fi
+	touch $@
+
+clean:
+	rm -rf $(VENV) demo

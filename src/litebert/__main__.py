@@ -1,0 +1,5 @@
+"""`python -m litebert` is the `litebert` command."""
+
+from litebert.cli import main
+
+main()

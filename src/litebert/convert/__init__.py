@@ -1,0 +1,1 @@
+"""Models in and out: Hugging Face folders and TensorFlow checkpoints."""

@@ -1,0 +1,97 @@
+"""`litebert import` and `litebert export`: models in from elsewhere, and out again.
+
+In: a Hugging Face folder, or Google's TensorFlow checkpoint. Out: the same two. The middle is
+always our model folder, which is Hugging Face's layout with a manifest.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Literal
+
+from torch import Tensor
+
+from litebert.base.errors import FileError, FormatError
+from litebert.base.files import new_folder
+from litebert.convert.tensorflow import read_checkpoint, write_checkpoint
+from litebert.model.folder import CONFIG, TOKENIZER_FILES, write_folder
+from litebert.model.huggingface import Contents, read_contents, write_contents
+from litebert.model.model import Model
+from litebert.model.names import ARCHITECTURES
+
+Format = Literal["huggingface", "tensorflow"]
+
+OURS, THEIRS = "heads.conditional_span.", "conditional_span."
+
+
+def import_model(source: str | Path, destination: str | Path) -> Model:
+    """Read a foreign model, check it whole, and write it as a model folder of ours."""
+    source, destination = Path(source), Path(destination)
+    if (source / CONFIG).is_file() or (source.is_dir() and not _has_checkpoint(source)):
+        model = Model.load(source)
+    else:
+        model = Model.from_contents(_read_tensorflow(source), where=str(source))
+    tokenizer = source if source.is_dir() else source.parent
+    write_folder(model.contents(), destination, beside=tokenizer)
+    return model
+
+
+def export_model(
+    source: str | Path, destination: str | Path, form: Format = "huggingface"
+) -> Model:
+    """Write a model folder as a Hugging Face folder or as Google's TensorFlow checkpoint."""
+    source, destination = Path(source), Path(destination)
+    model = Model.load(source)
+    if form == "huggingface":
+        write_folder(model.contents(), destination, beside=source)
+        return model
+    with new_folder(destination) as scratch:
+        _write_tensorflow(model.contents(), scratch, str(source))
+        for name in TOKENIZER_FILES:
+            if (source / name).is_file():
+                shutil.copyfile(source / name, scratch / name)
+    return model
+
+
+def _has_checkpoint(folder: Path) -> bool:
+    return any(folder.glob("*.index"))
+
+
+def _read_tensorflow(source: Path) -> Contents:
+    if not source.exists() and not source.with_name(source.name + ".index").exists():
+        raise FileError(f"{source}: no such folder or checkpoint")
+    raw, tensors = read_checkpoint(source)
+    conditional = {name: tensors.pop(name) for name in list(tensors) if name.startswith(THEIRS)}
+    contents = read_contents(raw, tensors, str(source))
+    if conditional:
+        contents.heads = (*contents.heads, "conditional_span")
+        contents.tensors |= {f"heads.{name}": tensor for name, tensor in conditional.items()}
+    return contents
+
+
+def _write_tensorflow(contents: Contents, folder: Path, where: str) -> None:
+    if contents.config.family not in ("albert", "bert"):
+        raise FormatError(
+            f"{where}: Google's checkpoints hold albert and bert models, this is "
+            f"{contents.config.family}; export it with --format huggingface"
+        )
+    raw, tensors, extra = write_contents(contents)
+    write_checkpoint(folder, raw, tensors | _named_there(extra, contents.config.family, where))
+
+
+def _named_there(extra: dict[str, Tensor], family: str, where: str) -> dict[str, Tensor]:
+    """Names for tensors that transformers' class lacks and Google's graph has."""
+    pooler = next(row.pooler for row in ARCHITECTURES[family] if row.pooler)
+    named = {}
+    for name, tensor in extra.items():
+        if name.startswith("pooler.dense."):
+            named[name.replace("pooler.dense", pooler)] = tensor
+        elif name.startswith(OURS):
+            named[name.removeprefix("heads.")] = tensor
+        else:
+            raise FormatError(
+                f"{where}: tensor {name!r} has no place in Google's checkpoints; "
+                "export it with --format huggingface"
+            )
+    return named

@@ -1,0 +1,90 @@
+"""Peak memory of a training step, item by item, from what the layers keep for their backward pass.
+
+The encoder keeps, for every token and block (see `model/lean.py`):
+
+    x (H), query, key, value (3H), context (H), the sum before each norm (2H), before the GELU (I)
+
+plus the attention probabilities where a kernel needs them, and dropout's factors. The peak is
+reached as the backward pass begins, or, where parameters outweigh tokens, as it ends.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from litebert.base.runtime import Precision, memory_now, resolve_precision
+from litebert.model.attention import prefers_products
+from litebert.model.config import EncoderConfig
+from litebert.model.lean import SLICE
+from litebert.model.presets import Preset
+from litebert.planning.count import MASKED_SHARE, parameters
+
+FLOAT = 4
+ADAM_STATES = 2
+
+
+def peak_memory(
+    preset: Preset, batch: int, length: int, precision: Precision, checkpointing: bool
+) -> dict[str, int]:
+    """Bytes by item; `total` is the estimated peak of the process on this machine."""
+    device = torch.device("cpu")
+    counts = parameters(preset)
+    weights = sum(n for name, n in counts.items() if name not in ("total", "with_heads")) * FLOAT
+    configs = [preset.model] + ([preset.generator] if preset.generator else [])
+    low = 2 if resolve_precision(precision, device) == "bf16" else FLOAT
+    dtype = torch.bfloat16 if low == 2 else torch.float32
+    kept = sum(_kept(c, batch, length, dtype, checkpointing) for c in configs)
+    working = max(_working(c, batch, length, dtype, checkpointing) for c in configs)
+    table = max(c.vocab_size * c.embedding_size for c in configs) * FLOAT
+    at_start = kept + working + table
+    at_end = weights  # gradients of everything, when activations are gone
+    items = {
+        "weights": weights,
+        "optimizer": ADAM_STATES * weights,
+        "activations": kept,
+        "working": max(at_start, at_end) - kept,
+        "runtime": memory_now(),
+    }
+    return {"total": sum(items.values()), **items}
+
+
+def _kept(
+    config: EncoderConfig, batch: int, length: int, dtype: torch.dtype, checkpointing: bool
+) -> int:
+    """What is held from forward to backward."""
+    size, tokens = dtype.itemsize, batch * length
+    blocks = config.num_hidden_layers * config.inner_group_num
+    per_token = config.hidden_size * size if checkpointing else _block_token(config, dtype)
+    attention = 0 if checkpointing else _probabilities(config, batch, length, dtype)
+    embeddings = (3 if config.hidden_dropout_prob else 2) * config.embedding_size * FLOAT
+    masked = MASKED_SHARE * 3 * (config.hidden_size + config.embedding_size) * FLOAT
+    return int(blocks * (tokens * per_token + attention) + tokens * (embeddings + masked))
+
+
+def _block_token(config: EncoderConfig, dtype: torch.dtype) -> int:
+    """Bytes a token and block; dropout keeps its factors (attention) or a mask (feed-forward)."""
+    values = 7 * config.hidden_size + config.intermediate_size
+    dropout = config.hidden_size * (dtype.itemsize + 1) if config.hidden_dropout_prob else 0
+    return values * dtype.itemsize + dropout
+
+
+def _probabilities(config: EncoderConfig, batch: int, length: int, dtype: torch.dtype) -> int:
+    dropout = config.attention_probs_dropout_prob
+    if not prefers_products(torch.device("cpu"), dtype, dropout):
+        return 0
+    squares = batch * config.num_attention_heads * length * length
+    scaled_query = batch * length * config.hidden_size
+    return (squares * (3 if dropout else 1) + scaled_query) * dtype.itemsize
+
+
+def _working(
+    config: EncoderConfig, batch: int, length: int, dtype: torch.dtype, checkpointing: bool
+) -> int:
+    """Temporary buffers: of one block's backward pass, or of a slice of the vocabulary."""
+    tokens, size = batch * length, dtype.itemsize
+    block = tokens * (2 * config.intermediate_size + 4 * config.hidden_size) * size
+    block += 2 * _probabilities(config, batch, length, dtype)
+    if checkpointing:  # one block's activations come back
+        block += tokens * _block_token(config, dtype)
+    slices = min(SLICE, int(MASKED_SHARE * tokens) + 1)
+    return max(block, 3 * slices * config.vocab_size * FLOAT)
