@@ -23,8 +23,8 @@ from litebert.model.presets import Preset, load_preset
 from litebert.planning.report import plan, table
 
 CLS, SEP, MASK, FIRST_BYTE = 2, 3, 4, 5
-SETTINGS = [f"model.vocab_size={FIRST_BYTE + 256}", "model.num_hidden_layers=3"]
-BATCH, LENGTH, MASKED, RATE, WARM_UP = 32, 64, 0.15, 3e-3, 50
+SETTINGS = [f"model.vocab_size={FIRST_BYTE + 256}", "model.num_hidden_layers=2"]
+BATCH, LENGTH, MASKED, RATE, WARM_UP = 16, 64, 0.15, 1e-3, 100
 SENTENCE = "The value of the expression is returned to the caller of the function."
 
 

@@ -27,14 +27,13 @@ def config(family: str, **changes: Any) -> Any:
     return getattr(transformers, f"{family.capitalize()}Config")(**values)
 
 
-def build(architecture: str, configuration: Any, seed: int = 0) -> Any:
+def build(architecture: str, configuration: Any, seed: int = 0, scale: float = 0.15) -> Any:
     """A model in evaluation mode whose every parameter is random, norms and biases included."""
     torch.manual_seed(seed)
     model = getattr(transformers, architecture)(configuration).eval()
     for module in model.modules():
         for name, parameter in module.named_parameters(recurse=False):
-            scale = 0.15 if parameter.dim() > 1 else 0.1
-            nn.init.normal_(parameter, std=scale)
+            nn.init.normal_(parameter, std=scale if parameter.dim() > 1 else 0.1)
             if isinstance(module, nn.LayerNorm) and name == "weight":
                 parameter.data.add_(1.0)
     model.tie_weights()

@@ -126,8 +126,8 @@ class EncoderConfig(Settings):
         return "gelu" if self.family == "electra" else "tanh"
 
     @property
-    def head_activation(self) -> Activation:
-        """Hugging Face fixes the erf GELU in RoBERTa's and ELECTRA's pretraining heads."""
+    def masked_language_activation(self) -> Activation:
+        """Hugging Face fixes the erf GELU in RoBERTa's and ELECTRA's masked-language heads."""
         return "gelu" if self.family in ("roberta", "electra") else self.hidden_act
 
     @property

@@ -41,7 +41,7 @@ class MaskedLanguageHead(nn.Module):
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        self.activation = config.head_activation
+        self.activation = config.masked_language_activation
         self.dense = nn.Linear(config.hidden_size, config.embedding_size)
         self.norm = nn.LayerNorm(config.embedding_size, config.layer_norm_eps)
         self.bias = nn.Parameter(torch.zeros(config.vocab_size))
@@ -67,7 +67,7 @@ class ReplacedTokenHead(nn.Module):
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        self.activation = config.head_activation
+        self.activation = config.hidden_act
         self.dense = nn.Linear(config.hidden_size, config.hidden_size)
         self.output = nn.Linear(config.hidden_size, 1)
 
