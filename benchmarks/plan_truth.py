@@ -1,6 +1,6 @@
 """Does `litebert plan` tell the truth? Its estimate against a run, for tiny, mini and base.
 
-    python benchmarks/plan_truth.py [--case albert-mini:32x128] [--set model.hidden_dropout_prob=0.0]
+    python benchmarks/plan_truth.py [--case albert-mini:32x128] [--set model.sharing=none]
 
 The plan comes from `litebert plan --measure --json`; the run is another process that trains for
 twenty seconds and reports its own peak memory and median step. Bar: within 20 %.

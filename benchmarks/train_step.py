@@ -200,7 +200,8 @@ def report(shape: str, sides: dict[str, Side], rates: dict[str, float]) -> dict[
                       "our_memory": memory}  # fmt: skip
         print(
             f"  {name:18} {batch * length / side.median:9,.0f} tokens/s"
-            f"  peak {side.peak / 1e9:5.2f} GB  ours is {speed:5.2f}x as fast with {memory:4.0%} of the memory"
+            f"  peak {side.peak / 1e9:5.2f} GB"
+            f"  ours is {speed:5.2f}x as fast with {memory:4.0%} of the memory"
             f"  ({len(side.times)} steps, first loss {first:.4f})"
         )
     print(f"  ours does {share:.0%} of the measured matrix-product rate ({rate:.0f} GFLOP/s)")

@@ -170,3 +170,33 @@ def test_electra_shares_the_whole_embeddings() -> None:
         assert getattr(discriminator.encoder.embeddings, table).weight.grad.abs().sum() > 0
     with pytest.raises(SettingsError, match="cannot be shared"):
         share_embeddings(_model(family="electra", sharing="none"), discriminator)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_bf16_is_close_and_its_gradients_are_fp32(packed: bool) -> None:
+    model = _model("masked_language", "sentence_pair", initializer_range=0.1)
+    ids, mask = _batch()
+    options = {"ids": ids[mask], "lengths": LENGTHS} if packed else {"ids": ids, "mask": mask}
+    gradients = []
+    for low in (False, True):
+        with torch.autocast("cpu", torch.bfloat16, enabled=low):
+            state = model(**options)
+            loss, _ = model.masked_language_loss(state, torch.tensor([1, 8]), torch.tensor([7, 9]))
+            loss = loss + model.sentence_pair(state).float().square().sum()
+        assert state.x_NH.isfinite().all()
+        gradients.append(torch.autograd.grad(loss, list(model.parameters())))
+    for exact, rounded in zip(*gradients, strict=True):
+        assert rounded.dtype == torch.float32
+        error = (exact - rounded).norm() / exact.norm().clamp_min(1e-3)
+        assert error < 0.1
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_both_attention_kernels_agree(masked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = _model().eval()
+    ids, mask = _batch()
+    fused = model(ids, mask=mask if masked else None).x_NH
+    monkeypatch.setattr("litebert.model.attention.prefers_products", lambda *_: True)
+    products = model(ids, mask=mask if masked else None).x_NH
+    real = mask.flatten() if masked else slice(None)
+    torch.testing.assert_close(fused[real], products[real], rtol=1e-5, atol=1e-5)
