@@ -22,7 +22,9 @@ Tree = dict[str, Any]
 class Settings(BaseModel):
     """The base of every settings class: immutable, and strict about names."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False
+    )
 
     @classmethod
     def build(cls, tree: Mapping[str, Any], where: str) -> Self:
@@ -44,6 +46,8 @@ def _explain(settings: type[Settings], problem: Any) -> str:
     message = problem["msg"].removeprefix("Value error, ")
     if not path:
         return message
+    if problem["type"] == "value_error":  # of values that do not fit together: it names them itself
+        return f"{name}: {message}"
     return f"{name} = {problem['input']!r}: {message[0].lower()}{message[1:]}"
 
 
@@ -75,7 +79,7 @@ def read_toml(path: Path) -> Tree:
         raise FileError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"{path}: cannot be read ({error})") from None
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also numbers too long, tables too deep
         raise SettingsError(f"{path}: not valid TOML ({error})") from None
 
 
@@ -109,5 +113,5 @@ def parse_sets(assignments: Iterable[str]) -> Tree:
 def _toml_value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # TOMLDecodeError, numbers too long, lists too deep
         return text

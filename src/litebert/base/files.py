@@ -38,7 +38,7 @@ def read_json(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # also bad UTF-8, endless numbers
         raise FormatError(f"{path}: not readable as JSON ({error})") from None
     if not isinstance(content, dict):
         raise FormatError(f"{path}: holds a JSON {type(content).__name__}, expected an object")
@@ -70,8 +70,17 @@ def check_manifest(folder: Path) -> None:
             f"{folder / MANIFEST}: format {manifest.get('format')!r}, this version reads "
             f"{MANIFEST_VERSION}; a newer litebert wrote it"
         )
-    for name, entry in manifest["files"].items():
+    files = manifest.get("files")
+    if not isinstance(files, dict) or not all(map(_is_entry, files, files.values())):
+        raise FormatError(f"{folder / MANIFEST}: damaged, or not a manifest; copy the folder again")
+    for name, entry in files.items():
         _check_file(folder / name, entry)
+
+
+def _is_entry(name: str, entry: Any) -> bool:
+    """Whether a line of a manifest names a file below its folder and says its size and sum."""
+    inside = not Path(name).is_absolute() and ".." not in Path(name).parts
+    return inside and isinstance(entry, dict) and {"bytes", "sha256"} <= entry.keys()
 
 
 def _check_file(path: Path, entry: dict[str, Any]) -> None:
@@ -94,9 +103,12 @@ def _check_file(path: Path, entry: dict[str, Any]) -> None:
 def new_folder(destination: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """A folder to fill; on success it gets a manifest and becomes `destination`, all at once."""
     destination = Path(destination)
-    if destination.exists() and not overwrite and not _is_empty_folder(destination):
-        raise FileError(f"{destination}: already exists; name another folder or remove it first")
     try:
+        there = os.path.lexists(destination) and not _is_empty_folder(destination)
+        if there and not overwrite:
+            raise FileError(
+                f"{destination}: already exists; name another folder or remove it first"
+            )
         destination.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix=f".{destination.name}.", dir=destination.parent))
     except OSError as error:
@@ -107,6 +119,8 @@ def new_folder(destination: Path, *, overwrite: bool = False) -> Iterator[Path]:
         _flush(scratch)
         scratch.chmod(0o755)
         _replace(scratch, destination)
+    except OSError as error:
+        raise FileError(f"{destination}: cannot be written ({error})") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -131,5 +145,9 @@ def _replace(scratch: Path, destination: Path) -> None:
         return
     aside = scratch.with_name(scratch.name + ".old")
     destination.rename(aside)
-    scratch.rename(destination)
+    try:
+        scratch.rename(destination)
+    except BaseException:
+        aside.rename(destination)
+        raise
     shutil.rmtree(aside)

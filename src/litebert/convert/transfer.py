@@ -6,7 +6,6 @@ always our model folder, which is Hugging Face's layout with a manifest.
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +14,7 @@ from torch import Tensor
 from litebert.base.errors import FileError, FormatError
 from litebert.base.files import new_folder
 from litebert.convert.tensorflow import read_checkpoint, write_checkpoint
-from litebert.model.folder import CONFIG, TOKENIZER_FILES, write_folder
+from litebert.model.folder import CONFIG, copy_tokenizer, refuse_pickle, write_folder
 from litebert.model.huggingface import Contents, read_contents, write_contents
 from litebert.model.model import Model
 from litebert.model.names import ARCHITECTURES
@@ -48,9 +47,7 @@ def export_model(
         return model
     with new_folder(destination) as scratch:
         _write_tensorflow(model.contents(), scratch, str(source))
-        for name in TOKENIZER_FILES:
-            if (source / name).is_file():
-                shutil.copyfile(source / name, scratch / name)
+        copy_tokenizer(source, scratch)
     return model
 
 
@@ -61,6 +58,7 @@ def _has_checkpoint(folder: Path) -> bool:
 def _read_tensorflow(source: Path) -> Contents:
     if not source.exists() and not source.with_name(source.name + ".index").exists():
         raise FileError(f"{source}: no such folder or checkpoint")
+    refuse_pickle(source)
     raw, tensors = read_checkpoint(source)
     conditional = {name: tensors.pop(name) for name in list(tensors) if name.startswith(THEIRS)}
     contents = read_contents(raw, tensors, str(source))

@@ -8,7 +8,7 @@ of the ALBERT paper are `embedding_size` (section 3.1, factorised embeddings) an
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -21,22 +21,26 @@ Activation = Literal["gelu", "gelu_new", "relu"]
 SHARES_ATTENTION = ("all", "attention")
 SHARES_FFN = ("all", "ffn")
 
+# Bounds far beyond use: past them, sizes overflow before memory runs out.
+Size = Annotated[int, Field(ge=1, le=2**27)]
+Count = Annotated[int, Field(ge=1, le=10_000)]
+
 
 class EncoderConfig(Settings):
     """The shape of one encoder."""
 
     family: Family = Field("albert", description="whose layout the model folder has")
-    vocab_size: int = Field(30000, ge=1, description="V, rows of the token table")
-    embedding_size: int = Field(128, ge=1, description="E, width of the embedding tables")
-    hidden_size: int = Field(768, ge=1, description="H, width of the layers")
-    num_hidden_layers: int = Field(12, ge=1, description="L, depth")
-    num_attention_heads: int = Field(12, ge=1, description="heads; H must be a multiple")
-    intermediate_size: int = Field(3072, ge=1, description="width inside the feed-forward part")
+    vocab_size: Size = Field(30000, description="V, rows of the token table")
+    embedding_size: Size = Field(128, description="E, width of the embedding tables")
+    hidden_size: Size = Field(768, description="H, width of the layers")
+    num_hidden_layers: Count = Field(12, description="L, depth")
+    num_attention_heads: Count = Field(12, description="heads; H must be a multiple")
+    intermediate_size: Size = Field(3072, description="width inside the feed-forward part")
     sharing: Sharing = Field("all", description="what the layers share (paper, Table 4)")
-    num_hidden_groups: int = Field(1, ge=1, description="G, groups of layers that share")
-    inner_group_num: int = Field(1, ge=1, description="blocks run in sequence within one layer")
-    max_position_embeddings: int = Field(512, ge=1, description="rows of the position table")
-    type_vocab_size: int = Field(2, ge=1, description="rows of the segment table")
+    num_hidden_groups: Count = Field(1, description="G, groups of layers that share")
+    inner_group_num: Count = Field(1, description="blocks run in sequence within one layer")
+    max_position_embeddings: Size = Field(512, description="rows of the position table")
+    type_vocab_size: Size = Field(2, description="rows of the segment table")
     hidden_act: Activation = Field("gelu_new", description="gelu_new is Google's tanh form")
     hidden_dropout_prob: float = Field(0.0, ge=0, lt=1)
     attention_probs_dropout_prob: float = Field(0.0, ge=0, lt=1)

@@ -32,7 +32,7 @@ TOKENIZER_FILES = (
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
     "spiece.model", "vocab.txt", "vocab.json", "merges.txt",
 )  # fmt: skip
-PICKLES = ("pytorch_model.bin", "model.pt", "model.pth", "model.ckpt", "model.pkl")
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 
 
 def read_folder(folder: Path) -> Contents:
@@ -62,16 +62,25 @@ def write_folder(
         if extra:
             write_tensors(scratch / EXTRA_WEIGHTS, extra)
         (scratch / "README.md").write_text(_model_card(contents, raw), encoding="utf-8")
-        for name in TOKENIZER_FILES if beside else ():
-            if beside and (beside / name).is_file():
-                shutil.copyfile(beside / name, scratch / name)
+        if beside is not None:
+            copy_tokenizer(beside, scratch)
+
+
+def copy_tokenizer(source: Path, destination: Path) -> None:
+    """Take tokenizer files along; Google's SentencePiece model gets the name transformers knows."""
+    for name in TOKENIZER_FILES:
+        if (source / name).is_file():
+            shutil.copyfile(source / name, destination / name)
+    pieces = list(source.glob("*.model"))
+    if len(pieces) == 1 and not (destination / "spiece.model").exists():
+        shutil.copyfile(pieces[0], destination / "spiece.model")
 
 
 def read_tensors(file: Path) -> dict[str, Tensor]:
     """Tensors of a safetensors file, floating-point ones as float32."""
     try:
         with safe_open(file, framework="pt") as reader:
-            return {name: _float32(reader.get_tensor(name)) for name in reader.keys()}  # noqa: SIM118
+            tensors = {name: reader.get_tensor(name) for name in reader.keys()}  # noqa: SIM118
     except FileNotFoundError:
         raise FileError(f"{file}: no such file") from None
     except (SafetensorError, OSError, ValueError) as error:
@@ -79,38 +88,52 @@ def read_tensors(file: Path) -> dict[str, Tensor]:
             f"{file}: not a whole safetensors file ({error}); copy it again, or convert it with "
             "`safetensors.torch.save_file` if it is something else"
         ) from None
+    return {name: _float32(tensor, f"{file}: tensor {name!r}") for name, tensor in tensors.items()}
 
 
 def write_tensors(file: Path, tensors: Mapping[str, Tensor]) -> None:
     """A safetensors file as transformers expects it."""
     whole = {name: tensor.contiguous().clone() for name, tensor in tensors.items()}
-    save_file(whole, file, metadata={"format": "pt"})
+    try:
+        save_file(whole, file, metadata={"format": "pt"})
+    except SafetensorError as error:  # its input is sound, so this is the disk
+        raise OSError(str(error)) from None
 
 
-def _float32(tensor: Tensor) -> Tensor:
-    return tensor.to(torch.float32) if tensor.is_floating_point() else tensor
+def _float32(tensor: Tensor, where: str) -> Tensor:
+    if tensor.is_floating_point() or where.endswith("_ids'"):  # old buffers, dropped later
+        return tensor.to(torch.float32)
+    raise FormatError(f"{where} holds {str(tensor.dtype).removeprefix('torch.')}, expected floats")
 
 
 def _weight_files(folder: Path) -> list[Path]:
     """One file, or the parts that an index lists; an index names files of its own folder only."""
     if (folder / WEIGHTS).exists() or not (folder / INDEX).exists():
         return [folder / WEIGHTS]
-    names = set(read_json(folder / INDEX).get("weight_map", {}).values())
-    if any(not isinstance(name, str) or Path(name).name != name for name in names):
-        raise FormatError(f"{folder / INDEX}: lists a file outside its own folder")
-    return [folder / name for name in sorted(names)]
+    listed = read_json(folder / INDEX).get("weight_map")
+    if not isinstance(listed, dict) or not listed:
+        raise FormatError(f"{folder / INDEX}: weight_map is not a table of tensors and files")
+    for name in listed.values():
+        if not isinstance(name, str) or Path(name).name != name or name == "..":
+            raise FormatError(f"{folder / INDEX}: lists {name!r}, a file outside its own folder")
+    return [folder / name for name in sorted(set(listed.values()))]
 
 
 def _refuse_pickles(folder: Path) -> None:
     if (folder / WEIGHTS).exists() or (folder / INDEX).exists():
         return
-    for name in PICKLES:
-        if (folder / name).exists():
-            raise FormatError(
-                f"{folder / name}: a pickle can run code when opened, so it is refused; convert it "
-                "where you trust it: load it with transformers and call "
-                "save_pretrained(folder), which writes model.safetensors"
-            )
+    for file in sorted(folder.iterdir()):
+        refuse_pickle(file)
+
+
+def refuse_pickle(file: Path) -> None:
+    """Say how to convert a pickle, told by its name."""
+    if file.is_file() and file.suffix in PICKLES:
+        raise FormatError(
+            f"{file}: a pickle can run code when opened, so it is refused; convert it where you "
+            "trust it: load it with transformers and call save_pretrained(folder), which writes "
+            "model.safetensors"
+        )
 
 
 def _with_extra(contents: Contents, extra: dict[str, Tensor]) -> Contents:

@@ -30,6 +30,7 @@ from litebert.model.names import (
 )
 
 FORMAT = 1
+MOST_LABELS = 1_000_000
 KEY = "litebert"
 _LABELLED = {"classification", "token_classification"}
 
@@ -83,7 +84,7 @@ class Contents:
 def read_contents(raw: Mapping[str, Any], tensors: dict[str, Tensor], where: str) -> Contents:
     """Contents from a config.json and its tensors; `where` goes into error messages."""
     rest = dict(raw)
-    own = rest.pop(KEY, {})
+    own = _read_own(rest, where)
     config = _read_config(rest, own, where)
     architecture = _read_architecture(rest, config, where)
     theirs = _with_prefix({_modern(name): t for name, t in tensors.items()}, config, architecture)
@@ -99,13 +100,25 @@ def read_contents(raw: Mapping[str, Any], tensors: dict[str, Tensor], where: str
     _check_tied(config.family, ours, theirs, where)
     if theirs:
         raise FormatError(f"{where}: tensor {sorted(theirs)[0]!r} has no place in this model")
-    labels = _read_labels(rest, own)
+    labels = _read_labels(rest, own, where)
     return Contents(config, tuple(heads), ours, labels, rest)
+
+
+def _read_own(rest: dict[str, Any], where: str) -> dict[str, Any]:
+    """Our own key of config.json, whose parts must be what we write."""
+    own = rest.pop(KEY, {})
+    kinds = {"model": dict, "labels": list}
+    if not isinstance(own, dict):
+        raise FormatError(f"{where}: config.json: {KEY} = {own!r}: expected a table")
+    for key, kind in kinds.items():
+        if not isinstance(own.get(key, kind()), kind):
+            raise FormatError(f"{where}: config.json: {KEY}.{key} = {own[key]!r} is malformed")
+    return own
 
 
 def _read_config(rest: dict[str, Any], own: dict[str, Any], where: str) -> EncoderConfig:
     family = rest.pop("model_type", None)
-    if family not in ARCHITECTURES:
+    if not isinstance(family, str) or family not in ARCHITECTURES:
         raise FormatError(
             f"{where}: model_type {family!r} is not supported; known: {', '.join(ARCHITECTURES)}"
         )
@@ -127,7 +140,7 @@ def _read_config(rest: dict[str, Any], own: dict[str, Any], where: str) -> Encod
     if family in ("bert", "roberta"):
         values["embedding_size"] = values.get("hidden_size", 768)
     activation = rest.pop("hidden_act")
-    if activation not in _ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in _ACTIVATIONS:
         raise FormatError(
             f"{where}: hidden_act {activation!r} is not supported; known: {', '.join(_ACTIVATIONS)}"
         )
@@ -149,6 +162,8 @@ def _read_architecture(
     names = rest.pop("architectures", None) or []
     if not names:
         return None
+    if not isinstance(names, list):
+        raise FormatError(f"{where}: architectures = {names!r}: expected a list of one class")
     for row in ARCHITECTURES[config.family]:
         if row.name == names[0]:
             return row
@@ -182,8 +197,12 @@ def _without_identity(config: EncoderConfig, tensors: dict[str, Tensor]) -> Enco
         return config
     if weight not in tensors:
         return config.model_copy(update={"projection": None})
-    if not config.has_projection:
-        del tensors[weight], tensors[bias]
+    if config.has_projection or bias not in tensors:  # a missing bias is reported with its name
+        return config.model_copy(update={"projection": True})
+    same = torch.eye(config.hidden_size), torch.zeros(config.hidden_size)
+    if not all(torch.equal(tensors[n], t) for n, t in zip((weight, bias), same, strict=True)):
+        return config.model_copy(update={"projection": True})  # trained elsewhere since
+    del tensors[weight], tensors[bias]
     return config
 
 
@@ -226,9 +245,20 @@ def _take(rows: list[Row], theirs: dict[str, Tensor], where: str) -> dict[str, T
                 "config.json says that layers share it"
             )
     return {
-        ours: parts[None] if None in parts else torch.cat([parts[i] for i in range(3)])
+        ours: parts[None] if None in parts else _joined(ours, [parts[i] for i in range(3)], where)
         for ours, parts in gathered.items()
     }
+
+
+def _joined(ours: str, thirds: list[Tensor], where: str) -> Tensor:
+    """Query, key and value as one tensor."""
+    shapes = [tuple(tensor.shape) for tensor in thirds]
+    if len(set(shapes)) > 1 or not shapes[0]:
+        raise FormatError(
+            f"{where}: tensor {ours!r}: its query, key and value have the shapes "
+            f"{', '.join(map(str, shapes))}, expected three alike"
+        )
+    return torch.cat(thirds)
 
 
 def _check_tied(
@@ -243,15 +273,20 @@ def _check_tied(
             )
 
 
-def _read_labels(rest: dict[str, Any], own: dict[str, Any]) -> tuple[str, ...]:
+def _read_labels(rest: dict[str, Any], own: dict[str, Any], where: str) -> tuple[str, ...]:
+    """Names of labels: transformers' own first, for it carries ours along unchanged."""
     rest.pop("label2id", None)
     count = rest.pop("num_labels", None) or rest.pop("_num_labels", None) or 2
     named = rest.pop("id2label", None)
+    if named:
+        if not isinstance(named, dict) or not all(key.isdecimal() for key in named):
+            raise FormatError(f"{where}: id2label = {named!r}: expected numbers and names")
+        return tuple(str(named[key]) for key in sorted(named, key=int))
     if "labels" in own:
-        return tuple(own["labels"])
-    if not named:
-        return tuple(f"LABEL_{i}" for i in range(count))
-    return tuple(named[key] for key in sorted(named, key=int))
+        return tuple(map(str, own["labels"]))
+    if not isinstance(count, int) or not 1 <= count <= MOST_LABELS:
+        raise FormatError(f"{where}: num_labels = {count!r}: expected 1 to {MOST_LABELS:,}")
+    return tuple(f"LABEL_{i}" for i in range(count))
 
 
 # ---------------------------------------------------------------------------- writing

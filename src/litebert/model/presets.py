@@ -62,9 +62,16 @@ def load_preset(name: str, sets: Iterable[str] = ()) -> Preset:
 def _read(name: str, seen: tuple[str, ...] = ()) -> Tree:
     if name in seen:
         raise SettingsError(f"{name}: `extends` goes in a circle: {' -> '.join((*seen, name))}")
-    tree = read_toml(_locate(name))
+    path = _locate(name)
+    tree = read_toml(path)
     parent = tree.pop("extends", None)
-    return tree if parent is None else merge(_read(parent, (*seen, name)), tree)
+    if parent is None:
+        return tree
+    if not isinstance(parent, str):
+        raise SettingsError(f"{name}: extends = {parent!r}: expected the name of a preset or file")
+    if parent.endswith(".toml"):
+        parent = str(path.parent / parent)  # a file is looked for beside the one that names it
+    return merge(_read(parent, (*seen, name)), tree)
 
 
 def _locate(name: str) -> Path:

@@ -37,7 +37,7 @@ def plan(
             f"{preset}: batch {batch} and length {length} do not fit; "
             f"batch is at least 1, length 1 to {longest} (model.max_position_embeddings)"
         )
-    allowance = parse_budget(budget) if budget else None
+    allowance = None if budget is None else parse_budget(budget)
     forward = flops_per_token(settings, length)
     passes = TRAINING_PASSES + checkpointing
     result: Plan = {
