@@ -38,8 +38,10 @@ def peak_memory(
     kept = sum(_kept(c, batch, length, dtype, checkpointing) for c in configs)
     working = max(_working(c, batch, length, dtype, checkpointing) for c in configs)
     table = max(c.vocab_size * c.embedding_size for c in configs) * FLOAT
-    at_start = kept + working + table
-    at_end = weights  # gradients of everything, when activations are gone
+    # A block's weight gradients are made before they are added to those of the other layers.
+    block = max(_block_weights(c) for c in configs) * FLOAT
+    at_start = kept + working + table + 2 * block
+    at_end = weights + block + working  # gradients of everything, when activations are gone
     items = {
         "weights": weights,
         "optimizer": ADAM_STATES * weights,
@@ -62,6 +64,11 @@ def _kept(
     embeddings = (3 if config.hidden_dropout_prob else 2) * config.embedding_size * FLOAT
     masked = MASKED_SHARE * 3 * (config.hidden_size + config.embedding_size) * FLOAT
     return int(blocks * (tokens * per_token + attention) + tokens * (embeddings + masked))
+
+
+def _block_weights(config: EncoderConfig) -> int:
+    """Weights of the matrices of one block."""
+    return config.hidden_size * (4 * config.hidden_size + 2 * config.intermediate_size)
 
 
 def _block_token(config: EncoderConfig, dtype: torch.dtype) -> int:
