@@ -12,7 +12,7 @@ import numpy
 import pytest
 
 from litebert.base.errors import FileError, FormatError, LitebertError, MissingExtraError
-from litebert.convert import bundle
+from litebert.convert import bundle, table
 from litebert.convert.bundle import list_variables, read_variable, write_bundle
 
 # Written by tf.compat.v1.train.Saver of TensorFlow 2.21: prefix-compressed keys, six data types.
@@ -83,7 +83,7 @@ def test_reads_what_tensorflow_wrote(from_tensorflow: Path) -> None:
 
 def test_many_variables_come_back(many: tuple[Path, dict[str, numpy.ndarray]]) -> None:
     prefix, tensors = many
-    assert index_of(prefix).stat().st_size > 3 * bundle.BLOCK
+    assert index_of(prefix).stat().st_size > 3 * table.BLOCK
     assert_same(read_all(prefix), tensors)
 
 
@@ -150,7 +150,8 @@ def test_hostile_bytes_with_right_checksums_are_an_error_or_read(
 ) -> None:
     """With the checksums out of the way, the parser alone must neither crash nor hang."""
     chance = random.Random(5)
-    monkeypatch.setattr(bundle, "_masked_crc32c", lambda content: 0)
+    for module in (bundle, table):
+        monkeypatch.setattr(module, "masked_crc32c", lambda content: 0)
     whole = index_of(from_tensorflow).read_bytes()
     blank = bytearray(whole)
     for start, size in ((0, 0xB3), (0xB8, 8), (0xC5, 15)):
@@ -175,40 +176,40 @@ def test_a_huge_claim_is_refused_before_anything_is_allocated(from_tensorflow: P
 
 def test_compressed_blocks_are_named(tmp_path: Path) -> None:
     write_bundle(tmp_path / "x", {"a": numpy.zeros(2, "float32")})
-    table = bytearray(index_of(tmp_path / "x").read_bytes())
-    handles = bytes(table[-48:-8])
-    _, at = bundle._varint(handles, 0)
-    _, at = bundle._varint(handles, at)
-    start, at = bundle._varint(handles, at)
-    size, _ = bundle._varint(handles, at)
-    table[start + size] = 1
-    checksum = bundle._masked_crc32c(bytes(table[start : start + size + 1]))
-    table[start + size + 1 : start + size + 5] = struct.pack("<I", checksum)
-    index_of(tmp_path / "x").write_bytes(table)
+    content = bytearray(index_of(tmp_path / "x").read_bytes())
+    handles = bytes(content[-48:-8])
+    _, at = table._varint(handles, 0)
+    _, at = table._varint(handles, at)
+    start, at = table._varint(handles, at)
+    size, _ = table._varint(handles, at)
+    content[start + size] = 1
+    checksum = table.masked_crc32c(bytes(content[start : start + size + 1]))
+    content[start + size + 1 : start + size + 5] = struct.pack("<I", checksum)
+    index_of(tmp_path / "x").write_bytes(content)
     with pytest.raises(FormatError, match="Snappy"):
         list_variables(tmp_path / "x")
 
 
 def rewritten(prefix: Path, key: bytes, entry: bytes) -> None:
     """An index with one entry of our choosing and right checksums."""
-    header = bundle._field(1, 1)
-    index_of(prefix).write_bytes(bundle._write_table([(b"", header), (key, entry)]))
+    header = table.field(1, 1)
+    index_of(prefix).write_bytes(table.write_table([(b"", header), (key, entry)]))
 
 
 @pytest.mark.parametrize(
     ("key", "entry", "message"),
     [
-        (b"a", bundle._field(1, 1) + bundle._field(7, b""), "partitioned"),
-        (b"\0a", bundle._field(1, 1), "partitioned"),
-        (b"\xff", bundle._field(1, 1), "UTF-8"),
-        (b"a", bundle._field(1, 1) + bundle._field(5, 8), "needs 4"),
-        (b"a", bundle._field(1, 1) + bundle._field(3, 1) + bundle._field(5, 4), "place"),
-        (b"a", bundle._field(1, b"x"), "not a count"),
-        (b"a", bundle._field(1, 1) + bundle._field(4, 2**63) + bundle._field(5, 4), "not a count"),
-        (b"a", bundle._field(2, 5), "not a message"),
+        (b"a", table.field(1, 1) + table.field(7, b""), "partitioned"),
+        (b"\0a", table.field(1, 1), "partitioned"),
+        (b"\xff", table.field(1, 1), "UTF-8"),
+        (b"a", table.field(1, 1) + table.field(5, 8), "needs 4"),
+        (b"a", table.field(1, 1) + table.field(3, 1) + table.field(5, 4), "place"),
+        (b"a", table.field(1, b"x"), "not a count"),
+        (b"a", table.field(1, 1) + table.field(4, 2**63) + table.field(5, 4), "not a count"),
+        (b"a", table.field(2, 5), "not a message"),
         (b"a", bytes([1 << 3 | 3]), "unknown kind"),
         (b"a", b"\xff" * 11, "ten bytes"),
-        (b"a" * 5000, bundle._field(1, 1), "length"),
+        (b"a" * 5000, table.field(1, 1), "length"),
     ],
 )
 def test_impossible_entries_are_errors(
@@ -220,9 +221,9 @@ def test_impossible_entries_are_errors(
 
 
 def test_an_empty_variable_of_impossible_shape_is_an_error(tmp_path: Path) -> None:
-    sizes = b"".join(bundle._field(2, bundle._field(1, size)) for size in (0, 2**62, 2**62))
-    entry = bundle._field(1, 1) + bundle._field(2, sizes)
-    checksum = struct.pack("<I", bundle._masked_crc32c(b""))
+    sizes = b"".join(table.field(2, table.field(1, size)) for size in (0, 2**62, 2**62))
+    entry = table.field(1, 1) + table.field(2, sizes)
+    checksum = struct.pack("<I", table.masked_crc32c(b""))
     rewritten(tmp_path / "x", b"a", entry + bytes([6 << 3 | 5]) + checksum)
     data_of(tmp_path / "x").write_bytes(b"")
     with pytest.raises(FileError, match="impossible shape"):
@@ -230,7 +231,7 @@ def test_an_empty_variable_of_impossible_shape_is_an_error(tmp_path: Path) -> No
 
 
 def test_text_variables_are_listed_but_not_read(tmp_path: Path) -> None:
-    rewritten(tmp_path / "x", b"a", bundle._field(1, 7))
+    rewritten(tmp_path / "x", b"a", table.field(1, 7))
     data_of(tmp_path / "x").write_bytes(b"")
     with pytest.raises(FormatError, match="data type 7"):
         read_all(tmp_path / "x")
@@ -238,10 +239,10 @@ def test_text_variables_are_listed_but_not_read(tmp_path: Path) -> None:
 
 def test_big_endian_and_headerless_files_are_named(tmp_path: Path) -> None:
     index = index_of(tmp_path / "x")
-    index.write_bytes(bundle._write_table([(b"", bundle._field(1, 1) + bundle._field(2, 1))]))
+    index.write_bytes(table.write_table([(b"", table.field(1, 1) + table.field(2, 1))]))
     with pytest.raises(FormatError, match="big-endian"):
         list_variables(tmp_path / "x")
-    index.write_bytes(bundle._write_table([(b"a", bundle._field(1, 1))]))
+    index.write_bytes(table.write_table([(b"a", table.field(1, 1))]))
     with pytest.raises(FormatError, match="no header"):
         list_variables(tmp_path / "x")
 

@@ -9,8 +9,6 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import litebert
-from litebert.base.budget import Budget, parse_budget
-from litebert.base.errors import SettingsError
 from litebert.model.presets import load_preset, preset_names
 from litebert.planning.count import MASKED_SHARE, flops_per_token
 from litebert.planning.memory import peak_memory
@@ -96,25 +94,3 @@ def test_measuring_gives_the_speed_of_steps(monkeypatch: pytest.MonkeyPatch) -> 
     assert found.seconds_per_step == 2.0
     assert found.tokens_per_second == 16.0
     assert found.steps == 5
-
-
-@pytest.mark.parametrize(
-    ("text", "budget"),
-    [
-        ("30m", Budget("seconds", 1800)),
-        ("1.5h", Budget("seconds", 5400)),
-        ("200Mtok", Budget("tokens", 2e8)),
-        ("3Gtokens", Budget("tokens", 3e9)),
-        ("125000steps", Budget("steps", 125000)),
-        ("125_000steps", Budget("steps", 125000)),
-        ("1step", Budget("steps", 1)),
-    ],
-)
-def test_budgets(text: str, budget: Budget) -> None:
-    assert parse_budget(text) == budget
-
-
-@pytest.mark.parametrize("text", ["", "30", "tok", "-5m", "0steps", "5 parsecs", "3Mm", "1e6tok"])
-def test_budgets_that_are_none(text: str) -> None:
-    with pytest.raises(SettingsError, match="write a time"):
-        parse_budget(text)

@@ -87,7 +87,7 @@ def read_contents(raw: Mapping[str, Any], tensors: dict[str, Tensor], where: str
     own = _read_own(rest, where)
     config = _read_config(rest, own, where)
     architecture = _read_architecture(rest, config, where)
-    theirs = _with_prefix({_modern(name): t for name, t in tensors.items()}, config, architecture)
+    theirs = _with_prefix({_modern(name): t for name, t in tensors.items()}, config.family)
     theirs = {name: t for name, t in theirs.items() if not name.endswith("_ids")}  # old buffers
     config = _without_identity(config, theirs)
     heads = _heads_present(config.family, theirs, architecture)
@@ -180,11 +180,9 @@ def _modern(name: str) -> str:
     return name
 
 
-def _with_prefix(
-    tensors: dict[str, Tensor], config: EncoderConfig, architecture: Architecture | None
-) -> dict[str, Tensor]:
+def _with_prefix(tensors: dict[str, Tensor], family: str) -> dict[str, Tensor]:
     """The bare encoder class writes its tensors without the family's prefix."""
-    prefix = config.family + "."
+    prefix = family + "."
     if any(name.startswith(prefix) for name in tensors):
         return tensors
     return {prefix + name: tensor for name, tensor in tensors.items()}
