@@ -31,10 +31,12 @@ def activate(x: Tensor, name: str) -> Tensor:
 
 
 def _activate_backward(grad: Tensor, x: Tensor, name: str) -> Tensor:
+    """The gradient before the activation, in the memory of the one after it."""
+    aten = torch.ops.aten
     if name == "relu":
-        return torch.ops.aten.threshold_backward(grad, x, 0)
+        return aten.threshold_backward.grad_input(grad, x, 0, grad_input=grad)
     form = "tanh" if name == "gelu_new" else "none"
-    return torch.ops.aten.gelu_backward(grad, x, approximate=form)
+    return aten.gelu_backward.grad_input(grad, x, approximate=form, grad_input=grad)
 
 
 def _compute_dtype(x: Tensor) -> torch.dtype:
@@ -98,7 +100,7 @@ class _NormFeedForward(torch.autograd.Function):
         grad_a = _activate_backward(grad_activated, a, activation)
         u = F.layer_norm(x, gain.shape, gain, shift, eps).to(low)
         grad_w1, grad_b1 = grad_a.t() @ u, grad_a.sum(0)
-        grad_u = grad + torch.mm(grad_a, w1.to(low)).to(wide)
+        grad_u = torch.mm(grad_a, w1.to(low)).to(wide).add_(grad)
         grad_x, grad_gain, grad_shift = torch.ops.aten.native_layer_norm_backward(
             grad_u, x, gain.shape, mean, rstd, gain, shift, [True, True, True]
         )

@@ -92,7 +92,7 @@ def _working(
 ) -> int:
     """Temporary buffers: of one block's backward pass, or of a slice of the vocabulary."""
     tokens, size = batch * length, dtype.itemsize
-    block = tokens * (2 * config.intermediate_size + 4 * config.hidden_size) * size
+    block = tokens * (config.intermediate_size + 6 * config.hidden_size) * size
     block += 2 * _probabilities(config, batch, length, dtype)
     if checkpointing:  # one block's activations come back
         block += tokens * _block_token(config, dtype)
