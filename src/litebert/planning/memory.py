@@ -80,7 +80,7 @@ def _block_token(config: EncoderConfig, dtype: torch.dtype) -> int:
 
 def _probabilities(config: EncoderConfig, batch: int, length: int, dtype: torch.dtype) -> int:
     dropout = config.attention_probs_dropout_prob
-    if not prefers_products(torch.device("cpu"), dtype, dropout):
+    if not prefers_products(torch.device("cpu"), dtype, length, dropout):
         return 0
     squares = batch * config.num_attention_heads * length * length
     scaled_query = batch * length * config.hidden_size
