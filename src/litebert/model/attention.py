@@ -14,7 +14,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-
 LONGEST_FOR_PRODUCTS = 256  # beyond, bfloat16 products gain little and hold T x T values
 
 
