@@ -94,3 +94,11 @@ def test_measuring_gives_the_speed_of_steps(monkeypatch: pytest.MonkeyPatch) -> 
     assert found.seconds_per_step == 2.0
     assert found.tokens_per_second == 16.0
     assert found.steps == 5
+
+
+def test_measuring_one_preset_does_not_spoil_the_memory_of_the_next() -> None:
+    before = peak_memory(load_preset("albert-tiny"), 2, 16, "fp32", False)
+    ballast = torch.ones(50_000_000)  # 200 MB
+    after = peak_memory(load_preset("albert-tiny"), 2, 16, "fp32", False)
+    assert ballast.sum() > 0
+    assert before == after
