@@ -1,0 +1,1 @@
+"""Raw text to batches: sources, the store, samples, the loader."""

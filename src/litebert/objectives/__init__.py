@@ -1,0 +1,1 @@
+"""What the encoder learns from: masking, and the losses built on it."""
