@@ -1,0 +1,127 @@
+"""One record of any format as a document, or the reason why it is none."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from litebert.base.errors import did_you_mean
+from litebert.corpus import cutting
+from litebert.corpus.parquet import BadCell
+from litebert.corpus.tables import parse_row
+
+_HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+@dataclass(frozen=True)
+class Document:
+    """One document: text still to be split into sentences, or its sentences."""
+
+    text: str | None
+    sentences: list[str] | None
+
+
+class BadRecord(Exception):
+    """A record that gives no document: a reason to count, what to say, and the byte it is about."""
+
+    def __init__(self, reason: str, detail: str = "", at: int = 0) -> None:
+        super().__init__(reason)
+        self.reason, self.detail, self.at = reason, detail, at
+
+
+def decode(record: bytes) -> str:
+    """The text of a record."""
+    if len(record) > cutting.LARGEST_RECORD:
+        raise too_long()
+    if (nul := record.find(0)) >= 0:
+        raise BadRecord("a NUL byte, as in binary data", at=nul)
+    try:
+        return record.decode()
+    except UnicodeDecodeError as error:
+        detail = f" (0x{record[error.start]:02x}); convert the file to UTF-8"
+        raise BadRecord("not valid UTF-8", detail, error.start) from None
+
+
+def too_long() -> BadRecord:
+    """What is wrong with a record beyond the limit."""
+    limit = cutting.LARGEST_RECORD
+    size = f"{limit // 2**20} MiB" if limit >= 2**20 else f"{limit} bytes"
+    return BadRecord(f"a record longer than {size}", "; split it, or is this another format?")
+
+
+def parser(format: str, field: str, columns: tuple[str, ...]) -> Callable[[str], Document | None]:
+    """The function that makes a document of a record's text."""
+    match format:
+        case "sentences":
+            return lambda record: document_of(record.split("\n"), field)
+        case "jsonl":
+            return partial(_json_document, field=field)
+        case "csv" | "tsv":
+            return partial(_row_document, columns=columns, field=field, format=format)
+        case _:
+            return lambda record: document_of(record, field)
+
+
+def _json_document(record: str, field: str) -> Document | None:
+    if not record or record.isspace():
+        return None
+    try:
+        content = json.loads(record)
+    except (ValueError, RecursionError) as error:  # also endless numbers, brackets too deep
+        reason = str(error) or type(error).__name__
+        raise BadRecord("not JSON", f" ({reason}); one object a line is expected") from None
+    if not isinstance(content, dict):
+        raise BadRecord("not a JSON object", f" but {_kind(content)}; one a line is expected")
+    if field not in content:
+        known = did_you_mean(field, content) if content else "the object is empty"
+        raise BadRecord(f"no field {field!r}", f"; {known} (choose with --field)")
+    value = content[field]
+    if _HALF_PAIR.search(record) and not _is_encodable(value):
+        raise BadRecord("half a surrogate pair", ", which is no character")
+    return document_of(value, field)
+
+
+def _is_encodable(value: Any) -> bool:
+    try:
+        str(value).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _row_document(
+    record: str, columns: tuple[str, ...], field: str, format: str
+) -> Document | None:
+    record = record.removesuffix("\r")
+    if not record.strip(" "):
+        return None
+    values = parse_row(record, format)
+    if values is None:
+        if record.count('"') % 2:
+            raise BadRecord("a quote is left open", "; double a quote that is part of a field")
+        raise BadRecord("a quote out of place", "; put the field in quotes and double those inside")
+    if len(values) != len(columns):
+        raise BadRecord("wrong number of fields", f": {len(values)}, the header {len(columns)}")
+    return document_of(values[columns.index(field)], field)
+
+
+def document_of(value: Any, field: str) -> Document | None:
+    """Text, or a list of sentences, as a document; None if there is no text in it."""
+    if isinstance(value, str):
+        text = (value.replace("\r\n", "\n") if "\r" in value else value).strip()
+        return Document(text, None) if text else None
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        sentences = [stripped for one in value if (stripped := one.strip())]
+        return Document(None, sentences) if sentences else None
+    if isinstance(value, BadCell):
+        raise BadRecord("not valid UTF-8", f" ({value.problem})")
+    raise BadRecord(f"field {field!r} is not text", f" but {_kind(value)}; choose with --field")
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number" if isinstance(value, int | float) else "a value")

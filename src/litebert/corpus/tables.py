@@ -1,0 +1,58 @@
+"""Rows of CSV and TSV tables.
+
+CSV is RFC 4180 to the letter: a field in quotes may hold commas, line ends and doubled quotes; a
+quote anywhere else is a mistake, because nobody could then say where a record ends. TSV has no
+quoting: a tab ends a field, a newline ends a record.
+"""
+
+from __future__ import annotations
+
+import re
+
+from litebert.base.errors import FormatError, did_you_mean
+from litebert.corpus.signatures import BOM
+
+_FIELD = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"|([^",]*))(,|\Z)')
+
+
+def parse_header(name: str, record: bytes, format: str, field: str) -> tuple[str, ...]:
+    """The names of a table's columns, of which one must be the wanted field."""
+    try:
+        line = record.removeprefix(BOM).decode().rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise FormatError(
+            f"{name}, line 1 (byte {error.start}): not valid UTF-8; convert the file to UTF-8"
+        ) from None
+    columns = parse_row(line, format)
+    if columns is None:
+        raise FormatError(
+            f"{name}, line 1: the header has a quote inside a field, or one left open"
+        )
+    return check_columns(name, columns, field)
+
+
+def check_columns(name: str, columns: list[str], field: str) -> tuple[str, ...]:
+    """The columns of a table, if the wanted one is there, once."""
+    if columns.count(field) == 1:
+        return tuple(columns)
+    if field in columns:
+        raise FormatError(f"{name}: two columns are named {field!r}; rename one of them")
+    raise FormatError(
+        f"{name}: no column {field!r}; {did_you_mean(field, columns)} (choose with --field)"
+    )
+
+
+def parse_row(record: str, format: str) -> list[str] | None:
+    """The fields of a record without its line end; None if its quotes are wrong."""
+    if format == "tsv":
+        return record.split("\t")
+    if '"' not in record:
+        return record.split(",")
+    fields, place = [], 0
+    while found := _FIELD.match(record, place):
+        quoted, plain, comma = found.groups()
+        fields.append(plain if quoted is None else quoted.replace('""', '"'))
+        if not comma:
+            return fields
+        place = found.end()
+    return None
