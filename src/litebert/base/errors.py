@@ -39,6 +39,11 @@ class MissingExtraError(LitebertError):
             f"{purpose} needs the package {package}, which is not installed; "
             f"run `pip install 'litebert[{extra}]'`"
         )
+        self.names = (package, extra, purpose)
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str, str]]:
+        """So that it crosses from a worker process to the one that tells the user."""
+        return type(self), self.names
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

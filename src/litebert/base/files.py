@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -50,13 +50,35 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def write_manifest(folder: Path) -> None:
-    """List every file of a folder with its size and SHA-256. Written last, so it marks the end."""
-    files = {
-        path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)}
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != MANIFEST
-    }
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file that is either whole or not there, and on disk when this returns."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with scratch.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        scratch.replace(path)
+    except OSError as error:
+        raise FileError(f"{path}: cannot be written ({error})") from None
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def write_manifest(folder: Path, known: Mapping[str, str] | None = None) -> None:
+    """List every file of a folder with its size and SHA-256. Written last, so it marks the end.
+
+    `known` gives the sums of files that need not be read again.
+    """
+    known = known or {}
+    files = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.name != MANIFEST:
+            name = path.relative_to(folder).as_posix()
+            files[name] = {
+                "bytes": path.stat().st_size,
+                "sha256": known.get(name) or sha256(path),
+            }
     write_json(folder / MANIFEST, {"format": MANIFEST_VERSION, "files": files})
 
 
@@ -116,7 +138,7 @@ def new_folder(destination: Path, *, overwrite: bool = False) -> Iterator[Path]:
     try:
         yield scratch
         write_manifest(scratch)
-        _flush(scratch)
+        flush(scratch)
         scratch.chmod(0o755)
         _replace(scratch, destination)
     except OSError as error:
@@ -129,7 +151,8 @@ def _is_empty_folder(path: Path) -> bool:
     return path.is_dir() and not any(path.iterdir())
 
 
-def _flush(folder: Path) -> None:
+def flush(folder: Path) -> None:
+    """Have a folder and all in it written to disk."""
     for path in [*folder.rglob("*"), folder]:
         descriptor = os.open(path, os.O_RDONLY)
         try:

@@ -1,0 +1,193 @@
+"""Processes that make shards: units go in, finished shards are noted on disk.
+
+A shard is written first and its record (counts, SHA-256) second, both flushed and renamed, so a
+record always speaks of a whole shard. A unit with a record is not made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import os
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field
+
+from litebert.base.config import Settings
+from litebert.base.errors import FileError, LitebertError
+from litebert.base.files import read_json, write_whole
+from litebert.corpus.encode import encode_unit
+from litebert.corpus.shard import shard_bytes
+from litebert.corpus.sources import ReadSettings, Unit
+from litebert.corpus.store import SHARDS, TOKENIZER, Counts
+from litebert.text.tokenizer import Tokenizer, load_tokenizer
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a worker needs to know beside the unit."""
+
+    work: Path
+    reading: ReadSettings
+    language: str
+
+
+class Done(Settings):
+    """The record of a finished shard."""
+
+    shard: str
+    sha256: str
+    size: int
+    source: int  # checksum of the raw text, where the unit carried it
+    counts: Counts
+    messages: dict[str, str]
+    seconds: dict[str, float] = Field(default_factory=dict)
+    reused: bool = False
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """A record from disk."""
+        return cls.build(read_json(path), str(path)).model_copy(update={"reused": True})
+
+
+def shard_name(unit: Unit) -> str:
+    """The file of a unit's shard; names sort in the order of the input."""
+    return f"{unit.source.number:06d}-{unit.number:06d}.safetensors"
+
+
+def make_shard(task: Task, tokenizer: Tokenizer, unit: Unit) -> Done:
+    """Encode a unit, write its shard and then its record."""
+    name = shard_name(unit)
+    encoded = encode_unit(unit, tokenizer, task.reading, task.language, name)
+    began = time.perf_counter()
+    content = shard_bytes(encoded.shard)
+    done = Done(
+        shard=name,
+        sha256=hashlib.sha256(content).hexdigest(),
+        size=len(content),
+        source=_fingerprint(unit),
+        counts=encoded.counts,
+        messages=encoded.messages,
+    )
+    write_whole(task.work / "store" / SHARDS / name, content)
+    record = done.model_dump_json(exclude={"seconds", "reused"}, indent=2)
+    write_whole(_record(task.work, name), record.encode())
+    seconds = {**encoded.seconds, "write": time.perf_counter() - began}
+    return done.model_copy(update={"seconds": seconds})
+
+
+def _record(work: Path, name: str) -> Path:
+    return work / "done" / (name.removesuffix(".safetensors") + ".json")
+
+
+def _fingerprint(unit: Unit) -> int:
+    return zlib.crc32(unit.text or b"")
+
+
+def finished(work: Path, unit: Unit) -> Done | None:
+    """The record of a unit that was done before, if its shard is still there."""
+    name = shard_name(unit)
+    record, shard = _record(work, name), work / "store" / SHARDS / name
+    if not record.exists():
+        return None
+    done = Done.read(record)
+    if done.source != _fingerprint(unit):
+        raise FileError(
+            f"{unit.source.name}: gives other text than when {work} was begun; "
+            "remove that folder to start anew"
+        )
+    whole = shard.exists() and shard.stat().st_size == done.size
+    return done if whole else None
+
+
+class Crew:
+    """Workers with a bounded queue. One worker works in this process."""
+
+    def __init__(self, task: Task, workers: int) -> None:
+        self.task, self.workers = task, workers
+        self.waiting: set[Future[Done]] = set()
+        self.pool: ProcessPoolExecutor | None = None
+        self.tokenizer: Tokenizer | None = None
+
+    def __enter__(self) -> Self:
+        if self.workers == 1:
+            self.tokenizer = load_tokenizer(self.task.work / "store" / TOKENIZER)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.pool:
+            self.pool.shutdown(cancel_futures=True)
+
+    def give(self, unit: Unit) -> Iterator[Done]:
+        """Hand over a unit; yields what is finished, which may be none."""
+        if done := finished(self.task.work, unit):
+            yield done
+        elif self.tokenizer:
+            yield make_shard(self.task, self.tokenizer, unit)
+        else:
+            self._start().waiting.add(self._submit(unit))
+            yield from self._collect(most=self.workers + 1)
+
+    def finish(self) -> Iterator[Done]:
+        """Wait for all that was handed over."""
+        yield from self._collect(most=0)
+
+    def _start(self) -> Self:
+        if self.pool is None:
+            context = multiprocessing.get_context("spawn")
+            arguments = (self.task, os.getpid())
+            self.pool = ProcessPoolExecutor(self.workers, context, _enter, arguments)
+        return self
+
+    def _submit(self, unit: Unit) -> Future[Done]:
+        assert self.pool is not None
+        try:
+            return self.pool.submit(_work, unit)
+        except BrokenProcessPool:
+            raise _lost_worker() from None
+
+    def _collect(self, most: int) -> Iterator[Done]:
+        while len(self.waiting) > most:
+            finished_now, self.waiting = wait(self.waiting, return_when=FIRST_COMPLETED)
+            for future in finished_now:
+                try:
+                    yield future.result()
+                except BrokenProcessPool:
+                    raise _lost_worker() from None
+
+
+def _lost_worker() -> LitebertError:
+    return LitebertError(
+        "a worker process was killed, perhaps for want of memory; "
+        "the same command continues where it stopped"
+    )
+
+
+_state: tuple[Task, Tokenizer] | None = None  # of a worker process
+
+
+def _enter(task: Task, parent: int) -> None:
+    """Begin as a worker: load the tokenizer once, and end when the parent does."""
+    global _state
+    threading.Thread(target=_follow_parent, args=(parent,), daemon=True).start()
+    _state = task, load_tokenizer(task.work / "store" / TOKENIZER)
+
+
+def _follow_parent(parent: int) -> None:
+    process = multiprocessing.parent_process()
+    if process is not None:
+        process.join()
+    os._exit(1)
+
+
+def _work(unit: Unit) -> Done:
+    assert _state is not None
+    return make_shard(*_state, unit)

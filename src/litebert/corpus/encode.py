@@ -1,0 +1,155 @@
+"""A unit of raw text to a shard of ids: the work of `litebert prepare` that runs in parallel.
+
+Read documents, split them into sentences, encode the sentences, a few thousand at a time. The
+result is a pure function of the unit, the tokenizer and the settings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litebert.corpus.records import Document, Skipped, read_documents
+from litebert.corpus.shard import Shard, build_shard
+from litebert.corpus.sources import ReadSettings, Unit
+from litebert.corpus.store import Counts
+from litebert.text.sentences import split_sentences
+from litebert.text.tokenizer import Tokenizer
+
+DOCUMENTS_AT_ONCE = 64
+CHARACTERS_AT_ONCE = 2**20
+EMPTY = "empty document"
+
+
+@dataclass
+class Encoded:
+    """A shard, what it holds, and where the time went (seconds by stage)."""
+
+    shard: Shard
+    counts: Counts
+    messages: dict[str, str]
+    seconds: Counter[str] = field(default_factory=Counter)
+
+
+def encode_unit(
+    unit: Unit, tokenizer: Tokenizer, reading: ReadSettings, language: str, name: str
+) -> Encoded:
+    """Turn a unit into a shard."""
+    skipped, seconds = Skipped(), Counter()
+    parts = [_Part.empty(tokenizer)]
+    size = 0
+    documents = _timed(read_documents(unit, reading, skipped), seconds, "read")
+    for group in _groups(documents):
+        part, size_here = _encode_documents(group, tokenizer, language, seconds)
+        parts.append(part)
+        size += size_here
+        if lost := len(group) - len(part.keys):
+            skipped.add(EMPTY, lost)
+    shard = build_shard(
+        name,
+        np.concatenate([part.ids for part in parts]),
+        np.concatenate([part.sentences for part in parts]),
+        np.concatenate([part.documents for part in parts]),
+        np.concatenate([part.keys for part in parts]),
+    )
+    counts = Counts(
+        documents=len(shard.keys),
+        sentences=len(shard.sentences) - 1,
+        tokens=len(shard.ids),
+        blocks=len(shard.blocks) - 1,
+        unknown=int(np.count_nonzero(shard.ids == tokenizer.special.unk)),
+        bytes=size,
+        skipped=dict(sorted(skipped.counts.items())),
+    )
+    return Encoded(shard, counts, skipped.messages, seconds)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some documents of a shard: ids, tokens a sentence, sentences a document, keys."""
+
+    ids: NDArray[np.unsignedinteger]
+    sentences: NDArray[np.int64]
+    documents: NDArray[np.int64]
+    keys: NDArray[np.uint64]
+
+    @classmethod
+    def empty(cls, tokenizer: Tokenizer) -> _Part:
+        nothing = np.zeros(0, dtype=np.int64)
+        return cls(nothing.astype(_id_type(tokenizer)), nothing, nothing, nothing.astype(np.uint64))
+
+
+def _id_type(tokenizer: Tokenizer) -> type[np.unsignedinteger]:
+    return np.uint16 if tokenizer.vocab_size <= 2**16 else np.uint32
+
+
+def _groups(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Documents to encode together: enough for the tokenizer, few enough for the memory."""
+    group, size = [], 0
+    for document in documents:
+        group.append(document)
+        size += len(document.text or "") + sum(map(len, document.sentences or ()))
+        if len(group) >= DOCUMENTS_AT_ONCE * 16 or size >= CHARACTERS_AT_ONCE:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _encode_documents(
+    group: list[Document], tokenizer: Tokenizer, language: str, seconds: Counter[str]
+) -> tuple[_Part, int]:
+    began = time.perf_counter()
+    raw = [_raw(document) for document in group]
+    keys = [hashlib.blake2b(text, digest_size=8).digest() for text in raw]
+    hashed = time.perf_counter()
+    sentences = [_sentences(document, language, tokenizer.kind) for document in group]
+    split = time.perf_counter()
+    ids, lengths = tokenizer.encode_batch([one for document in sentences for one in document])
+    owner = np.repeat(np.arange(len(group)), [len(document) for document in sentences])
+    said = lengths > 0  # nothing may be left of a sentence after cleaning
+    documents = np.bincount(owner[said], minlength=len(group))
+    kept = documents > 0
+    part = _Part(
+        ids.astype(_id_type(tokenizer)),
+        lengths[said],
+        documents[kept],
+        np.frombuffer(b"".join(keys), dtype="<u8")[kept],
+    )
+    seconds["hash"] += hashed - began
+    seconds["split"] += split - hashed
+    seconds["encode"] += time.perf_counter() - split
+    return part, sum(map(len, raw))
+
+
+def _raw(document: Document) -> bytes:
+    text = document.text if document.text is not None else "\n".join(document.sentences or ())
+    return text.encode()
+
+
+def _sentences(document: Document, language: str, kind: str) -> list[str]:
+    """The sentences; for byte-level BPE, whose spaces are letters, with the space before each."""
+    if document.text is not None:
+        found = split_sentences(document.text, language)
+    else:
+        found = [one.strip() for one in document.sentences or ()]
+    if kind != "bytes":
+        return found
+    return [one if not place else f" {one}" for place, one in enumerate(found)]
+
+
+def _timed(items: Iterator[Document], seconds: Counter[str], stage: str) -> Iterator[Document]:
+    while True:
+        began = time.perf_counter()
+        found = list(islice(items, DOCUMENTS_AT_ONCE))
+        seconds[stage] += time.perf_counter() - began
+        if not found:
+            return
+        yield from found

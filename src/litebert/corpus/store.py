@@ -1,0 +1,211 @@
+"""The store: a corpus as memory-mapped shards, with its tokenizer and a manifest written last.
+
+    store.json          format, settings, tokenizer checksum, counts
+    shards/             00000-00002.safetensors is unit 2 of source 0 (see corpus/shard.py)
+    tokenizer/          the tokenizer that made the ids
+    manifest.json       sizes and SHA-256 of all of these; without it this is no store
+
+Parts prepared on different machines are one store when listed together: shards are put in the order
+of the input, so the result is that of one machine. Duplicates and held-out documents stay in the
+shards and are left out on reading, because both are decided by the documents' keys alone and hold
+across parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from litebert.base.config import Settings
+from litebert.base.errors import FileError, FormatError, SettingsError
+from litebert.base.files import MANIFEST, check_manifest, read_json
+from litebert.corpus.chance import For, draw, uniform
+from litebert.corpus.shard import Shard, open_shard
+from litebert.text.tokenizer import Tokenizer, load_tokenizer
+
+STORE, SHARDS, TOKENIZER = "store.json", "shards", "tokenizer"
+STORE_VERSION = 1
+MOST_OPEN = 256  # shards mapped at a time
+Split = Literal["train", "held_out", "all"]
+
+
+class Counts(Settings):
+    """What a store, or a shard of it, holds."""
+
+    documents: int = 0
+    sentences: int = 0
+    tokens: int = 0
+    blocks: int = 0
+    unknown: int = 0
+    bytes: int = 0
+    skipped: dict[str, int] = Field(default_factory=dict)
+
+    def __add__(self, other: Counts) -> Counts:
+        reasons = sorted({*self.skipped, *other.skipped})
+        return Counts(
+            documents=self.documents + other.documents,
+            sentences=self.sentences + other.sentences,
+            tokens=self.tokens + other.tokens,
+            blocks=self.blocks + other.blocks,
+            unknown=self.unknown + other.unknown,
+            bytes=self.bytes + other.bytes,
+            skipped={r: self.skipped.get(r, 0) + other.skipped.get(r, 0) for r in reasons},
+        )
+
+
+class StoreInfo(Settings):
+    """The content of store.json."""
+
+    format: int = STORE_VERSION
+    tokenizer: str  # checksum
+    vocabulary: int
+    settings: dict[str, Any]  # everything that decides the ids; equal in all parts of a corpus
+    drop_duplicates: bool = False
+    held_out: float = 0.0
+    part: tuple[int, int] = (1, 1)
+    shards: dict[str, Counts] = Field(default_factory=dict)
+
+
+class Store:
+    """A prepared corpus: one folder, or several parts of one."""
+
+    def __init__(self, folders: Sequence[Path | str]) -> None:
+        self.folders = [Path(folder) for folder in folders]
+        infos = [_read_info(folder) for folder in self.folders]
+        _check_parts(self.folders, infos)
+        self.info = infos[0]
+        self.paths: list[Path] = []
+        self.counts: list[Counts] = []
+        found = [
+            (name, folder, counts)
+            for folder, info in zip(self.folders, infos, strict=True)
+            for name, counts in info.shards.items()
+        ]
+        for name, folder, counts in sorted(found, key=lambda row: row[0]):
+            self.paths.append(folder / SHARDS / name)
+            self.counts.append(counts)
+        self._open: dict[int, Shard] = {}
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer that made the ids."""
+        tokenizer = load_tokenizer(self.folders[0] / TOKENIZER)
+        if tokenizer.checksum != self.info.tokenizer:
+            raise FileError(
+                f"{self.folders[0] / TOKENIZER}: not the tokenizer this store was prepared with; "
+                "copy the store again"
+            )
+        return tokenizer
+
+    @property
+    def total(self) -> Counts:
+        """What all shards hold together, duplicates and held-out documents included."""
+        return sum(self.counts, Counts())
+
+    @property
+    def skipped(self) -> dict[str, int]:
+        """Records left out in preparation, by reason."""
+        return self.total.skipped
+
+    def shard(self, number: int) -> Shard:
+        """A shard by its place in the order of the input, opened when first asked for."""
+        if number not in self._open:
+            while len(self._open) >= MOST_OPEN:
+                self._open.pop(next(iter(self._open)))
+            self._open[number] = open_shard(self.paths[number])
+        return self._open[number]
+
+    @cached_property
+    def blocks(self) -> NDArray[np.int64]:
+        """(shard, block within it) of every block, in the order of the input."""
+        counts = np.array([counts.blocks for counts in self.counts], dtype=np.int64)
+        shard = np.repeat(np.arange(len(counts)), counts)
+        before = np.repeat(np.cumsum(counts) - counts, counts)
+        return np.stack([shard, np.arange(len(shard)) - before], axis=1)
+
+    def chosen(self, number: int, documents: slice, split: Split) -> NDArray[np.bool_]:
+        """Which documents of a shard belong to a split; repeated ones to none, if so prepared."""
+        keys = self.shard(number).keys[documents]
+        kept = np.ones(len(keys), dtype=bool)
+        if split != "all":
+            held_out = uniform(draw(For.HELD_OUT, keys)) < self.info.held_out
+            kept = held_out if split == "held_out" else ~held_out
+        if self.info.drop_duplicates:
+            kept &= self._first[number][documents]
+        return kept
+
+    @cached_property
+    def _first(self) -> list[NDArray[np.bool_]]:
+        """For each shard, which documents are the first with their text."""
+        keys = [np.asarray(self.shard(number).keys) for number in range(len(self.paths))]
+        first = np.zeros(sum(map(len, keys)), dtype=bool)
+        first[np.unique(np.concatenate([*keys, np.zeros(0, np.uint64)]), return_index=True)[1]] = 1
+        return np.split(first, np.cumsum([len(part) for part in keys])[:-1])
+
+    def require_whole(self) -> None:
+        """Refuse to train on some parts of a corpus as if they were all."""
+        missing = self.info.part[1] - len(self.folders)
+        if missing:
+            raise SettingsError(
+                f"{self.folders[0]}: part {self.info.part[0]} of {self.info.part[1]}; list all "
+                f"parts ({missing} missing)"
+            )
+
+    def check(self) -> None:
+        """Compare every file with its checksum."""
+        for folder in self.folders:
+            check_manifest(folder)
+
+    def require_tokenizer(self, tokenizer: Tokenizer, whose: str) -> None:
+        """Refuse to go on with ids that another tokenizer made."""
+        if tokenizer.checksum != self.info.tokenizer:
+            raise SettingsError(
+                f"{self.folders[0]}: prepared with another tokenizer (vocabulary "
+                f"{self.info.vocabulary}, {whose} has {tokenizer.vocab_size}); "
+                "run `litebert prepare` again with this tokenizer"
+            )
+
+
+def _read_info(folder: Path) -> StoreInfo:
+    if not folder.is_dir():
+        raise FileError(f"{folder}: no such store; make one with `litebert prepare`")
+    if not (folder / STORE).exists() or not (folder / MANIFEST).exists():
+        raise FileError(f"{folder}: not a whole store; run `litebert prepare` (again) to finish it")
+    raw = read_json(folder / STORE)
+    if raw.get("format") != STORE_VERSION:
+        raise FormatError(
+            f"{folder / STORE}: format {raw.get('format')!r}, this version reads {STORE_VERSION}"
+        )
+    return StoreInfo.build(raw, str(folder / STORE))
+
+
+def _check_parts(folders: Sequence[Path], infos: Sequence[StoreInfo]) -> None:
+    """Parts of one corpus: made alike, none twice."""
+    if not folders:
+        raise SettingsError("a store is needed: name the folder that `litebert prepare` wrote")
+    alike = ("tokenizer", "vocabulary", "settings", "drop_duplicates", "held_out")
+    for folder, info in zip(folders[1:], infos[1:], strict=True):
+        for name in alike:
+            if getattr(info, name) != getattr(infos[0], name):
+                raise SettingsError(
+                    f"{folder}: prepared with other settings than {folders[0]} ({name}: "
+                    f"{getattr(info, name)} against {getattr(infos[0], name)}); they are not parts "
+                    "of one corpus"
+                )
+    parts = [info.part for info in infos]
+    if len({of for _, of in parts}) > 1 or len(set(parts)) < len(parts):
+        names = ", ".join(f"{number}/{of}" for number, of in parts)
+        raise SettingsError(
+            f"{folders[0]}: parts {names} are listed; list each part of one cut once"
+        )
+
+
+def open_store(*folders: Path | str) -> Store:
+    """A prepared corpus, from its folder or the folders of its parts."""
+    return Store(folders)

@@ -1,0 +1,79 @@
+"""A window: the documents of some blocks, in memory, as one run of tokens.
+
+An epoch visits the blocks of a store in a random order, a window at a time; samples are made and
+shuffled within a window. So the memory is that of a window, however large the corpus, and to go
+on in the middle of an epoch it is enough to read one window again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litebert.corpus.chance import For, permutation
+from litebert.corpus.store import Split, Store
+
+WINDOW_BLOCKS = 64
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Documents side by side. Sentences and documents are given by offsets, as in a shard."""
+
+    ids: NDArray[np.unsignedinteger]
+    sentences: Numbers  # first token of each sentence, and the end
+    documents: Numbers  # first sentence of each document, and the end
+    keys: NDArray[np.uint64]
+
+    @property
+    def document_of(self) -> Numbers:
+        """The document of each sentence."""
+        return np.repeat(np.arange(len(self.keys)), np.diff(self.documents))
+
+
+def window_count(store: Store, blocks: int = WINDOW_BLOCKS) -> int:
+    """How many windows an epoch has."""
+    return -(-len(store.blocks) // blocks)
+
+
+def read_window(
+    store: Store, split: Split, seed: int, epoch: int, number: int, blocks: int = WINDOW_BLOCKS
+) -> Window:
+    """The documents of a split in the `number`-th window of an epoch."""
+    order = permutation(len(store.blocks), For.BLOCK_ORDER, seed, epoch)
+    chosen = store.blocks[order[number * blocks : (number + 1) * blocks]]
+    parts = [_read_block(store, split, shard, block) for shard, block in chosen.tolist()]
+    sentences = np.concatenate([lengths for _, lengths, _, _ in parts])
+    documents = np.concatenate([lengths for _, _, lengths, _ in parts])
+    return Window(
+        np.concatenate([ids for ids, _, _, _ in parts]),
+        _offsets(sentences),
+        _offsets(documents),
+        np.concatenate([keys for _, _, _, keys in parts]),
+    )
+
+
+def _offsets(lengths: Numbers) -> Numbers:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def _read_block(
+    store: Store, split: Split, number: int, block: int
+) -> tuple[NDArray[np.unsignedinteger], Numbers, Numbers, NDArray[np.uint64]]:
+    """Ids, tokens a sentence, sentences a document, and keys of a block's chosen documents."""
+    shard = store.shard(number)
+    ids = shard.block_ids(block)
+    low, high = shard.blocks[block : block + 2].tolist()
+    edges = shard.documents[low : high + 1].astype(np.int64)
+    sentences = np.diff(shard.sentences[edges[0] : edges[-1] + 1].astype(np.int64))
+    documents, keys = np.diff(edges), np.asarray(shard.keys[low:high])
+    kept = store.chosen(number, slice(low, high), split)
+    if kept.all():
+        return np.asarray(ids), sentences, documents, keys
+    kept_sentences = np.repeat(kept, documents)
+    kept_tokens = np.repeat(kept_sentences, sentences)
+    return ids[kept_tokens], sentences[kept_sentences], documents[kept], keys[kept]
