@@ -1,0 +1,227 @@
+"""Tokenizer files of any origin -> a model and its cleaning.
+
+Our own folders say what they are in tokenizer_config.json. Others are told by their files:
+spiece.model before tokenizer.json before vocabularies.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from pathlib import Path
+from typing import Any
+
+from litebert.base.errors import FileError, FormatError
+from litebert.base.files import read_json
+from litebert.text.cleaning import RECIPES
+from litebert.text.contract import Backend
+from litebert.text.huggingface import FORMAT_VERSION, SETTINGS_KEY
+from litebert.text.sentencepiece_backend import FILE, SentencePieceBackend
+from litebert.text.sentencepiece_file import LARGEST_MODEL, BadModel, PieceType, write_model
+from litebert.text.vocabulary_backends import (
+    MERGES,
+    VOCAB_JSON,
+    VOCAB_TXT,
+    BadVocabulary,
+    BytesBackend,
+    WordPieceBackend,
+)
+
+CONFIG, TOKENIZER_JSON = "tokenizer_config.json", "tokenizer.json"
+_FILES = (FILE, TOKENIZER_JSON, VOCAB_TXT, VOCAB_JSON)
+_UNDERSTOOD = "read by litebert: ALBERT's, BERT's and RoBERTa's kinds"
+
+
+def read_tokenizer(path: Path) -> tuple[Backend, str]:
+    """The model and the name of its cleaning."""
+    file = _find(path)
+    settings = read_settings(file.parent)
+    try:
+        backend, usual = _read_file(file)
+    except (BadModel, BadVocabulary) as error:
+        raise FormatError(f"{file}: {error}") from None
+    except Exception as error:
+        if isinstance(error, FileError):
+            raise
+        raise FormatError(f"{file}: the library refuses it ({error})") from None
+    except BaseException as error:  # a panic in the library's Rust is not an Exception
+        if type(error).__name__ != "PanicException":
+            raise
+        raise FormatError(f"{file}: damaged; the library stopped at it ({error})") from None
+    if settings is None:
+        return backend, usual
+    if settings["kind"] != backend.kind:
+        raise FormatError(
+            f"{file}: a {backend.kind} model, {CONFIG} says {settings['kind']!r}; copy it again"
+        )
+    return backend, settings["cleaning"]
+
+
+def _find(path: Path) -> Path:
+    if path.is_file():
+        return path
+    if not path.is_dir():
+        raise FileError(f"{path}: no such file or folder")
+    for name in _FILES:
+        if (path / name).is_file():
+            return path / name
+    raise FormatError(f"{path}: no tokenizer here; expected one of {', '.join(_FILES)}")
+
+
+def read_settings(folder: Path) -> dict[str, Any] | None:
+    """Our own settings in a folder's tokenizer_config.json, checked; None if we did not write it."""
+    settings = _config(folder).get(SETTINGS_KEY)
+    if settings is None:
+        return None
+    where = folder / CONFIG
+    if not isinstance(settings, dict) or settings.get("format") != FORMAT_VERSION:
+        raise FormatError(
+            f"{where}: its {SETTINGS_KEY!r} settings are of a format that this version does not "
+            f"read (it reads {FORMAT_VERSION}); a newer litebert wrote it"
+        )
+    if not isinstance(settings.get("kind"), str) or settings.get("cleaning") not in RECIPES:
+        raise FormatError(f"{where}: its {SETTINGS_KEY!r} settings are damaged; copy it again")
+    return settings
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    return read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+
+
+def _read_file(file: Path) -> tuple[Backend, str]:
+    if file.suffix == ".model":
+        return SentencePieceBackend(_read_bytes(file)), "english"
+    if file.name == TOKENIZER_JSON:
+        return _from_tokenizer_json(read_json(file))
+    if file.suffix == ".txt" and file.name != MERGES:
+        lower = _config(file.parent).get("do_lower_case", True)
+        return WordPieceBackend(_lines(file)), "bert-uncased" if lower else "bert-cased"
+    if file.name in (VOCAB_JSON, MERGES):
+        pieces = _in_order(read_json(file.parent / VOCAB_JSON))
+        return BytesBackend(pieces, _merges(_lines(file.parent / MERGES))), "none"
+    raise FormatError(
+        f"{file}: not a tokenizer file; name a folder, a .model file, {VOCAB_TXT}, "
+        f"{VOCAB_JSON} or {TOKENIZER_JSON}"
+    )
+
+
+def _read_bytes(file: Path) -> bytes:
+    try:
+        size = file.stat().st_size
+        if size > LARGEST_MODEL:
+            raise FormatError(f"{file}: {size:,} bytes is too large for a tokenizer")
+        return file.read_bytes()
+    except OSError as error:
+        raise FileError(f"{file}: cannot be read ({error})") from None
+
+
+def _lines(file: Path) -> list[str]:
+    """Lines as \\n ends them; other separators are characters that may stand in a piece."""
+    try:
+        text = _read_bytes(file).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{file}: not UTF-8 at byte {error.start:,}") from None
+    lines = text.replace("\r\n", "\n").split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def _merges(lines: list[str]) -> list[tuple[str, str]]:
+    merges = []
+    for number, line in enumerate(lines):
+        if number == 0 and line.startswith("#version"):
+            continue
+        parts = line.split(" ")
+        if len(parts) != 2:
+            raise BadVocabulary(f"line {number + 1} of {MERGES} is not two pieces: {line[:40]!r}")
+        merges.append((parts[0], parts[1]))
+    return merges
+
+
+def _in_order(vocabulary: dict[str, Any]) -> list[str]:
+    """Pieces in the order of their ids, which must be 0, 1, 2, …"""
+    numbers = list(vocabulary.values())
+    if not all(type(number) is int for number in numbers):
+        raise BadVocabulary("it has ids that are not whole numbers")
+    if sorted(numbers) != list(range(len(numbers))):
+        raise BadVocabulary(f"its ids are not 0 to {len(numbers) - 1} without a gap")
+    return sorted(vocabulary, key=vocabulary.__getitem__)
+
+
+def _from_tokenizer_json(content: dict[str, Any]) -> tuple[Backend, str]:
+    try:
+        model = content["model"]
+        kind = model.get("type")
+        if kind == "WordPiece":
+            return WordPieceBackend(_with_added(content)), _bert_cleaning(content["normalizer"])
+        if kind == "BPE":
+            _check_byte_level(content)
+            return BytesBackend(_with_added(content), _json_merges(model["merges"])), "none"
+        if kind == "Unigram":
+            return _from_unigram(content)
+    except (KeyError, TypeError, AttributeError, IndexError, StopIteration, binascii.Error) as error:
+        raise BadVocabulary(f"not a tokenizer {_UNDERSTOOD} ({error!r})") from None
+    raise BadVocabulary(f"a {kind!r} model; not {_UNDERSTOOD}")
+
+
+def _with_added(content: dict[str, Any]) -> list[str]:
+    added = {token["content"]: token["id"] for token in content.get("added_tokens") or []}
+    return _in_order(content["model"]["vocab"] | added)
+
+
+def _json_merges(merges: list[Any]) -> list[tuple[str, str]]:
+    pairs = [tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) for merge in merges]
+    if not all(len(pair) == 2 for pair in pairs):
+        raise BadVocabulary("a merge is not two pieces")
+    return pairs
+
+
+def _bert_cleaning(normalizer: Any) -> str:
+    lower = normalizer["lowercase"]
+    strips = lower if normalizer["strip_accents"] is None else normalizer["strip_accents"]
+    usual = normalizer["type"] == "BertNormalizer" and normalizer["clean_text"]
+    if not usual or not normalizer["handle_chinese_chars"] or strips != lower:
+        raise BadVocabulary(f"its normalizer {json.dumps(normalizer)[:200]} is not BERT's")
+    return "bert-uncased" if lower else "bert-cased"
+
+
+def _check_byte_level(content: dict[str, Any]) -> None:
+    splitter = content["pre_tokenizer"]
+    if content["normalizer"] is not None or splitter["type"] != "ByteLevel":
+        raise BadVocabulary("its BPE is not RoBERTa's byte-level one")
+    if splitter["add_prefix_space"] or not splitter.get("use_regex", True):
+        raise BadVocabulary("it adds a space before the text, which litebert does not support")
+
+
+def _from_unigram(content: dict[str, Any]) -> tuple[Backend, str]:
+    """ALBERT's tokenizer.json as a model file. Its quote rewriting is not Google's: left out."""
+    model = content["model"]
+    controls = {token["content"] for token in content["added_tokens"] if token["special"]}
+    rows = []
+    for index, (piece, score) in enumerate(model["vocab"]):
+        kind = PieceType.CONTROL if piece in controls else PieceType.NORMAL
+        rows.append((piece, float(score), PieceType.UNKNOWN if index == model["unk_id"] else kind))
+    steps = content["normalizer"] or {"type": "Sequence", "normalizers": []}
+    steps = steps["normalizers"] if steps["type"] == "Sequence" else [steps]
+    charsmap = b""
+    for step in steps:
+        if step["type"] == "Precompiled":
+            charsmap = base64.b64decode(step["precompiled_charsmap"] or "", validate=True)
+    cleaning = _unigram_cleaning([step["type"] for step in steps])
+    return SentencePieceBackend(write_model(rows, charsmap, name="stored")), cleaning
+
+
+def _unigram_cleaning(steps: list[str]) -> str:
+    known = [step for step in steps if step not in ("Replace", "Precompiled", "Strip")]
+    for cleaning, pattern in _UNIGRAM_CLEANING.items():
+        if known == pattern:
+            return cleaning
+    raise BadVocabulary(f"its normalizers {', '.join(known)} are none of litebert's recipes")
+
+
+_UNIGRAM_CLEANING = {
+    "english": ["NFKD", "StripAccents", "Lowercase"],
+    "lower": ["NFKC", "Lowercase"],
+    "multilingual": ["NFKC"],
+    "none": [],
+}

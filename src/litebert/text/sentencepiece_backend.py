@@ -1,0 +1,161 @@
+"""SentencePiece unigram models.
+
+Words of a sentence are cut independently of each other, but for one thing: the library adds scores
+in single precision along the whole sentence, so that an exact tie (`kk` `k` or `k` `kk`) falls
+either way depending on what stands before. A tie takes the same pieces in another order, which
+needs a repeated stretch of characters; such words are looked at closely and, if they really tie,
+their sentence is encoded whole.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import sentencepiece
+
+from litebert.text.contract import Kind, Offsets, special_ids
+from litebert.text.sentencepiece_file import (
+    BadModel,
+    PieceType,
+    SentencePieceModel,
+    charsmap_has_spaces,
+    read_model,
+)
+from litebert.text.word_starts import SPACE
+
+FILE = "spiece.model"
+_NAMES = {
+    "pad": ("<pad>", "[PAD]"),
+    "unk": ("<unk>", "[UNK]"),
+    "cls": ("[CLS]", "<cls>", "<s>"),
+    "sep": ("[SEP]", "<sep>", "</s>"),
+    "mask": ("[MASK]", "<mask>"),
+}
+_REPEATS = re.compile(r"(.)(.{0,15}?)\1\2\1")
+_TIE = 1e-3  # scores nearer than this can change places by rounding
+
+
+class SentencePieceBackend:
+    """A unigram model as the sentencepiece library runs it."""
+
+    kind: Kind = "sentencepiece"
+
+    def __init__(self, data: bytes) -> None:
+        """From the bytes of a model file; BadModel if they are not one we can use."""
+        self.model = read_model(data)
+        self.files = {FILE: data}
+        self.pieces = self.model.pieces
+        self._processor = _load(data, len(self.pieces))
+        unknown = self.pieces[self.model.types.index(PieceType.UNKNOWN)]
+        special = special_ids(self.pieces, _NAMES | {"unk": (unknown,)})
+        if isinstance(special, str):
+            raise BadModel(f"it has no {special} piece ({' or '.join(_NAMES[special])})")
+        self.special = special
+        ordinary = (PieceType.NORMAL, PieceType.USER_DEFINED)
+        self.special_mask = np.array([kind not in ordinary for kind in self.model.types])
+        self.special_mask[[special.pad, special.cls, special.sep, special.mask]] = True
+        self.splits_at_spaces = _splits_at_spaces(self.model)
+        self._scores = viterbi_scores(self.model)
+
+    def encode(self, texts: list[str]) -> list[list[int]]:
+        """The ids of cleaned texts."""
+        return self._processor.encode(texts, num_threads=1)
+
+    def encode_words(self, words: list[str], first: bool) -> list[Sequence[int] | None]:
+        """The ids of cleaned words; None for those that tie."""
+        del first
+        encoded: list[Sequence[int] | None] = list(self.encode(words))
+        for index, word in enumerate(words):
+            if _REPEATS.search(word) is not None and self._ties(word):
+                encoded[index] = None
+        return encoded
+
+    def _ties(self, word: str) -> bool:
+        best = self._processor.nbest_encode(word, nbest_size=2)
+        if len(best) < 2:
+            return False
+        first, second = (sum(self._scores[i] for i in ids) for ids in best)
+        return abs(first - second) < _TIE
+
+    def encode_offsets(self, text: str) -> tuple[list[int], Offsets]:
+        """The ids of a cleaned text and where each piece stands in it."""
+        mapping = self._processor.encode(text, return_type="offset_mapping")
+        return mapping["ids"], mapping["offsets"]
+
+    def decode(self, ids: list[int]) -> str:
+        """The text of ids that are not special."""
+        return self._processor.decode(ids)
+
+    def pipeline(self) -> dict[str, Any]:
+        """Unigram over words that begin with ▁."""
+        spaces = {
+            "type": "Metaspace",
+            "replacement": SPACE,
+            "prepend_scheme": "always" if self.model.add_dummy_prefix else "never",
+            "split": self.splits_at_spaces,
+        }
+        return {
+            "normalizers": _normalizers(self.model),
+            "pre_tokenizer": spaces,
+            "decoder": spaces,
+            "model": {
+                "type": "Unigram",
+                "unk_id": self.special.unk,
+                "vocab": [list(row) for row in zip(self.pieces, self._scores, strict=True)],
+                "byte_fallback": False,
+            },
+        }
+
+
+def _load(data: bytes, pieces: int) -> sentencepiece.SentencePieceProcessor:
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=data)
+    except (RuntimeError, ValueError, OSError) as error:
+        raise BadModel(f"the sentencepiece library refuses it ({error})") from None
+    if processor.get_piece_size() != pieces:
+        raise BadModel("the sentencepiece library counts other pieces than its file lists")
+    return processor
+
+
+def viterbi_scores(model: SentencePieceModel) -> list[float]:
+    """The scores that count when a text is cut.
+
+    The library gives a user-defined piece the best ordinary score for each of its bytes, less a
+    tenth, instead of the stored one.
+    """
+    best = max(s for s, kind in zip(model.scores, model.types, strict=True) if kind == 1)
+    return [
+        len(piece.encode()) * best - 0.1 if kind is PieceType.USER_DEFINED else score
+        for piece, score, kind in zip(model.pieces, model.scores, model.types, strict=True)
+    ]
+
+
+def _splits_at_spaces(model: SentencePieceModel) -> bool:
+    """Whether a text's pieces are its words' pieces in a row."""
+    usual = model.add_dummy_prefix and model.remove_extra_whitespaces and model.escape_whitespaces
+    return (
+        usual
+        and not model.whitespace_as_suffix
+        and SPACE in model.pieces  # else unknown characters fuse across a space
+        and not any(SPACE in piece[1:] or " " in piece for piece in model.pieces)
+        and not (model.charsmap and charsmap_has_spaces(model.charsmap))
+    )
+
+
+def _normalizers(model: SentencePieceModel) -> list[dict[str, Any]]:
+    steps: list[dict[str, Any]] = []
+    if model.charsmap:
+        charsmap = base64.b64encode(model.charsmap).decode("ascii")
+        steps.append({"type": "Precompiled", "precompiled_charsmap": charsmap})
+    if model.remove_extra_whitespaces:
+        steps += [_replace(" {2,}", " "), _replace("^ | $", "")]
+    return steps
+
+
+
+def _replace(pattern: str, content: str) -> dict[str, Any]:
+    return {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}

@@ -1,0 +1,194 @@
+"""WordPiece (BERT) and byte-level BPE (RoBERTa), run by the tokenizers library.
+
+The library is given a bare model: no added tokens, so a special piece's name inside a text
+("[MASK]", "<s>") is ordinary text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from tokenizers import Tokenizer as Engine
+from tokenizers import decoders, models, normalizers, pre_tokenizers
+
+from litebert.text.contract import Kind, Offsets, SpecialIds, special_ids
+
+VOCAB_TXT, VOCAB_JSON, MERGES = "vocab.txt", "vocab.json", "merges.txt"
+_WORDPIECE_NAMES = {
+    "pad": ("[PAD]",),
+    "unk": ("[UNK]",),
+    "cls": ("[CLS]",),
+    "sep": ("[SEP]",),
+    "mask": ("[MASK]",),
+}
+_BYTES_NAMES = {
+    "pad": ("<pad>",),
+    "unk": ("<unk>",),
+    "cls": ("<s>",),
+    "sep": ("</s>",),
+    "mask": ("<mask>",),
+}
+# Placeholders in published vocabularies that no text produces.
+_PLACEHOLDER = re.compile(r"\[unused\d+\]|madeupword\d+")
+_BATCH = 512  # words joined into one call of the library
+
+
+class BadVocabulary(ValueError):
+    """Why a vocabulary is refused; the reader of the path puts the path before it."""
+
+
+class _EngineBackend:
+    """What both kinds share: the library's engine and the special ids."""
+
+    def __init__(self, engine: Engine, pieces: list[str], special: SpecialIds) -> None:
+        self.pieces = pieces
+        self.special = special
+        self.splits_at_spaces = True
+        self.special_mask = np.array([bool(_PLACEHOLDER.fullmatch(piece)) for piece in pieces])
+        self.special_mask[list(vars(special).values())] = True
+        self._engine = engine
+
+    def encode(self, texts: list[str]) -> list[list[int]]:
+        """The ids of cleaned texts, one by one: the library's batches start threads."""
+        encode = self._engine.encode
+        return [encode(text, add_special_tokens=False).ids for text in texts]
+
+    def encode_offsets(self, text: str) -> tuple[list[int], Offsets]:
+        """The ids of a cleaned text and where each piece stands in it."""
+        encoding = self._engine.encode(text, add_special_tokens=False)
+        return encoding.ids, encoding.offsets
+
+    def decode(self, ids: list[int]) -> str:
+        """The text of ids that are not special."""
+        return self._engine.decode(ids, skip_special_tokens=False)
+
+
+class WordPieceBackend(_EngineBackend):
+    """BERT's greedy longest match; a continuation begins with ##."""
+
+    kind: Kind = "wordpiece"
+
+    def __init__(self, pieces: list[str]) -> None:
+        """From the pieces in the order of their ids; BadVocabulary if they do not make one."""
+        vocabulary = _numbered(pieces)
+        special = _special(pieces, _WORDPIECE_NAMES)
+        unknown = pieces[special.unk]
+        engine = Engine(models.WordPiece(vocabulary, unk_token=unknown))
+        engine.normalizer = normalizers.BertNormalizer(strip_accents=False, lowercase=False)
+        engine.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        engine.decoder = decoders.WordPiece(cleanup=False)
+        super().__init__(engine, pieces, special)
+        self.files = {VOCAB_TXT: "".join(f"{piece}\n" for piece in pieces).encode()}
+
+    def encode_words(self, words: list[str], first: bool) -> list[Sequence[int] | None]:
+        """The ids of cleaned words; no word depends on its neighbours."""
+        del first
+        return list(self.encode(words))
+
+    def pipeline(self) -> dict[str, Any]:
+        """WordPiece over words and punctuation; ideographs stand alone."""
+        return {
+            "normalizers": [
+                {
+                    "type": "BertNormalizer",
+                    "clean_text": True,
+                    "handle_chinese_chars": True,
+                    "strip_accents": False,
+                    "lowercase": False,
+                }
+            ],
+            "pre_tokenizer": {"type": "BertPreTokenizer"},
+            "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": False},
+            "model": {
+                "type": "WordPiece",
+                "unk_token": self.pieces[self.special.unk],
+                "continuing_subword_prefix": "##",
+                "max_input_chars_per_word": 100,
+                "vocab": _numbered(self.pieces),
+            },
+        }
+
+
+class BytesBackend(_EngineBackend):
+    """GPT-2's and RoBERTa's byte-level BPE: nothing is unknown, a space is part of its word."""
+
+    kind: Kind = "bytes"
+
+    def __init__(self, pieces: list[str], merges: list[tuple[str, str]]) -> None:
+        """From pieces in the order of their ids, and merges; BadVocabulary if they do not fit."""
+        vocabulary = _numbered(pieces)
+        special = _special(pieces, _BYTES_NAMES)
+        _check_merges(vocabulary, merges)
+        engine = Engine(models.BPE(vocabulary, merges))
+        engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        engine.decoder = decoders.ByteLevel()
+        super().__init__(engine, pieces, special)
+        self._merges = merges
+        lines = "".join(f"{left} {right}\n" for left, right in merges)
+        self.files = {
+            VOCAB_JSON: (json.dumps(vocabulary, ensure_ascii=False) + "\n").encode(),
+            MERGES: f"#version: 0.2\n{lines}".encode(),
+        }
+
+    def encode_words(self, words: list[str], first: bool) -> list[Sequence[int] | None]:
+        """The ids of cleaned words, with the space before them unless they are first.
+
+        Whitespace other than single spaces is grouped by what stands around it.
+        """
+        plain = [word != "" and not any(map(str.isspace, word)) for word in words]
+        space = "" if first else " "
+        kept = [space + word for word, is_plain in zip(words, plain, strict=True) if is_plain]
+        encoded = iter(self.encode(kept))
+        return [next(encoded) if is_plain else None for is_plain in plain]
+
+    def pipeline(self) -> dict[str, Any]:
+        """BPE over GPT-2's byte alphabet."""
+        level = {
+            "type": "ByteLevel",
+            "add_prefix_space": False,
+            "trim_offsets": True,
+            "use_regex": True,
+        }
+        return {
+            "normalizers": [],
+            "pre_tokenizer": level,
+            "decoder": level,
+            "model": {
+                "type": "BPE",
+                "dropout": None,
+                "unk_token": None,
+                "continuing_subword_prefix": "",
+                "end_of_word_suffix": "",
+                "fuse_unk": False,
+                "byte_fallback": False,
+                "vocab": _numbered(self.pieces),
+                "merges": [list(pair) for pair in self._merges],
+            },
+        }
+
+
+def _numbered(pieces: list[str]) -> dict[str, int]:
+    numbered = {piece: index for index, piece in enumerate(pieces)}
+    if len(numbered) != len(pieces):
+        raise BadVocabulary("it has the same piece twice")
+    return numbered
+
+
+def _special(pieces: list[str], names: dict[str, tuple[str, ...]]) -> SpecialIds:
+    special = special_ids(pieces, names)
+    if isinstance(special, str):
+        raise BadVocabulary(f"it has no piece {names[special][0]}")
+    return special
+
+
+def _check_merges(vocabulary: dict[str, int], merges: list[tuple[str, str]]) -> None:
+    for left, right in merges:
+        if not {left, right, left + right} <= vocabulary.keys():
+            raise BadVocabulary(f"the merge {left!r} {right!r} is not of pieces in the vocabulary")
+    missing = set(pre_tokenizers.ByteLevel.alphabet()) - vocabulary.keys()
+    if missing:
+        raise BadVocabulary(f"{len(missing)} of the 256 bytes have no piece, such as {min(missing)!r}")

@@ -1,0 +1,161 @@
+"""The fast path: encode thousands of texts with a dictionary lookup per word.
+
+Text repeats its words, and our models cut a text at its spaces before anything else, so the ids of
+a text are those of its words in a row. A batch is joined and split once, each word looked up, and
+all ids gathered by numpy; only words never seen before reach the model. Cleaning happens inside,
+on the word as it stands in the raw text.
+
+Where that would not be exact the text is encoded whole: it holds a word whose ids depend on its
+neighbours, or one so long that it will not come again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import chain, repeat
+
+import numpy as np
+
+LONGEST_WORD = 40  # characters
+MOST_WORDS = 400_000  # then the cache starts afresh, about 70 MB
+_EMPTY, _WHOLE = 0, 1  # codes: no ids; encode the text as a whole
+
+Ids = Sequence[int]
+EncodeWords = Callable[[list[str], bool], list[Ids | None]]
+EncodeTexts = Callable[[list[str]], list[Ids]]
+
+
+class WordCache:
+    """Ids of raw words, learned as they come.
+
+    `encode_words(words, first)` gives each word's ids, or None where they depend on the text
+    around it; `first` says that the words begin their texts, which matters if `first_differs`.
+    """
+
+    def __init__(
+        self, encode_words: EncodeWords, encode_texts: EncodeTexts, *, first_differs: bool = False
+    ) -> None:
+        self._encode_words = encode_words
+        self._encode_texts = encode_texts
+        self._first_differs = first_differs
+        self._forget()
+
+    def encode(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """All ids in a row (uint32), and how many each text has (int64)."""
+        if not texts:
+            return np.zeros(0, np.uint32), np.zeros(0, np.int64)
+        if len(self._codes) > MOST_WORDS:
+            self._forget()
+        counts = np.fromiter(map(str.count, texts, repeat(" ")), np.int64, len(texts)) + 1
+        firsts = np.cumsum(counts) - counts
+        codes = self._look_up(texts, firsts)
+        self._learn()
+        learned = self._table.size
+        self._encode_whole(texts, codes, counts, firsts)
+        lengths_of_words, ids = self._table.gather(codes)
+        self._table.cut(*learned)
+        return ids, np.add.reduceat(lengths_of_words, firsts)
+
+    def _look_up(self, texts: Sequence[str], firsts: np.ndarray) -> np.ndarray:
+        words = " ".join(texts).split(" ")
+        if self._first_differs:  # no raw word has a space: it marks first words
+            for position in firsts.tolist():
+                words[position] = " " + words[position]
+        return np.fromiter(map(self._codes.__getitem__, words), np.int64, len(words))
+
+    def _learn(self) -> None:
+        new = self._codes.new
+        if not new:
+            return
+        if self._first_differs:
+            first = [word.startswith(" ") for word in new]
+            ids = self._learn_in_two(new, first)
+        else:
+            ids = self._encode_words(new, False)
+        self._table.append(ids)
+        self._codes.new = []
+
+    def _learn_in_two(self, new: list[str], first: list[bool]) -> list[Ids | None]:
+        openers = iter(self._encode_words([w[1:] for w, f in zip(new, first) if f], True))
+        others = iter(self._encode_words([w for w, f in zip(new, first) if not f], False))
+        return [next(openers if f else others) for f in first]
+
+    def _encode_whole(
+        self, texts: Sequence[str], codes: np.ndarray, counts: np.ndarray, firsts: np.ndarray
+    ) -> None:
+        """Give texts that cannot be taken word by word a code of their own, for this batch."""
+        marked = np.flatnonzero(self._table.is_whole(codes))
+        if marked.size == 0:
+            return
+        which = np.unique(np.searchsorted(firsts, marked, side="right") - 1)
+        inside = np.zeros(len(texts), bool)
+        inside[which] = True
+        codes[np.repeat(inside, counts)] = _EMPTY
+        codes[firsts[which]] = self._table.size[0] + np.arange(which.size)
+        self._table.append(self._encode_texts([texts[index] for index in which.tolist()]))
+
+    def _forget(self) -> None:
+        self._codes = _Codes()
+        self._table = _Table()
+        self._table.append([(), None])  # _EMPTY, _WHOLE
+
+
+class _Codes(dict[str, int]):
+    """Word -> row of the table; an unknown word gets the next row and is noted as new."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.new: list[str] = []
+
+    def __missing__(self, word: str) -> int:
+        if len(word) > LONGEST_WORD:
+            return _WHOLE
+        code = len(self) + 2  # after _EMPTY and _WHOLE
+        self[word] = code
+        self.new.append(word)
+        return code
+
+
+class _Table:
+    """Rows of ids in one growing array; a row of length -1 says "encode the text as a whole"."""
+
+    def __init__(self) -> None:
+        self.size = (0, 0)  # rows, ids
+        self._ids = np.zeros(1 << 16, np.uint32)
+        self._starts = np.zeros(1 << 14, np.int64)
+        self._lengths = np.zeros(1 << 14, np.int64)
+
+    def append(self, rows: Sequence[Ids | None]) -> None:
+        lengths = np.fromiter((-1 if row is None else len(row) for row in rows), np.int64)
+        kept = np.maximum(lengths, 0)
+        total = int(kept.sum())
+        row_count, id_count = self.size
+        self._starts = _grown(self._starts, row_count + len(rows))
+        self._lengths = _grown(self._lengths, row_count + len(rows))
+        self._ids = _grown(self._ids, id_count + total)
+        self._starts[row_count : row_count + len(rows)] = id_count + np.cumsum(kept) - kept
+        self._lengths[row_count : row_count + len(rows)] = lengths
+        flat = chain.from_iterable(row for row in rows if row is not None)
+        self._ids[id_count : id_count + total] = np.fromiter(flat, np.uint32, total)
+        self.size = (row_count + len(rows), id_count + total)
+
+    def cut(self, rows: int, ids: int) -> None:
+        self.size = (rows, ids)
+
+    def is_whole(self, codes: np.ndarray) -> np.ndarray:
+        return self._lengths[codes] < 0
+
+    def gather(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The lengths of the rows asked for, and their ids in a row."""
+        lengths = self._lengths[codes]
+        shift = self._starts[codes] - (np.cumsum(lengths) - lengths)
+        return lengths, self._ids[np.repeat(shift, lengths) + np.arange(lengths.sum())]
+
+
+def _grown(array: np.ndarray, needed: int) -> np.ndarray:
+    """The array, or one of at least twice the size with the same beginning."""
+    if needed <= array.size:
+        return array
+    larger = np.zeros(max(needed, 2 * array.size), array.dtype)
+    larger[: array.size] = array
+    return larger
