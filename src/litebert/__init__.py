@@ -5,6 +5,10 @@
     preset = litebert.load_preset("albert-base", ["model.embedding_size=64"])
     model = litebert.Model.create(preset.model, preset.heads, seed=1)
 
+    litebert.train_tokenizer(["wiki.jsonl.gz"], "tokenizer", vocabulary=8000)
+    litebert.prepare(["wiki.jsonl.gz"], "tokenizer", "corpus")
+    loader = litebert.Loader(litebert.open_store("corpus"), litebert.LoaderSettings(length=128))
+
 Names are imported when first used, so that `import litebert` costs nothing.
 """
 
@@ -18,39 +22,68 @@ __version__ = "0.1.0"
 __all__ = [
     "EncoderConfig",
     "LitebertError",
+    "Loader",
+    "LoaderSettings",
+    "Masker",
+    "Masking",
     "Model",
+    "PrepareSettings",
     "Preset",
+    "Tokenizer",
     "__version__",
     "export_model",
     "import_model",
+    "inspect",
     "load",
     "load_preset",
+    "load_tokenizer",
+    "open_store",
     "plan",
+    "prepare",
     "preset_names",
     "share_embeddings",
+    "train_tokenizer",
 ]
 
 _HOMES = {
     "EncoderConfig": "litebert.model.config",
     "LitebertError": "litebert.base.errors",
+    "Loader": "litebert.corpus.loader",
+    "LoaderSettings": "litebert.corpus.loader",
+    "Masker": "litebert.objectives.masking",
+    "Masking": "litebert.objectives.masking",
     "Model": "litebert.model.model",
+    "PrepareSettings": "litebert.corpus.prepare",
     "Preset": "litebert.model.presets",
-    "load": "litebert.model.model",
-    "load_preset": "litebert.model.presets",
+    "Tokenizer": "litebert.text.tokenizer",
     "export_model": "litebert.convert.transfer",
     "import_model": "litebert.convert.transfer",
+    "inspect": "litebert.corpus.report",
+    "load": "litebert.model.model",
+    "load_preset": "litebert.model.presets",
+    "load_tokenizer": "litebert.text.tokenizer",
+    "open_store": "litebert.corpus.store",
     "plan": "litebert.planning.report",
+    "prepare": "litebert.corpus.prepare",
     "preset_names": "litebert.model.presets",
     "share_embeddings": "litebert.model.model",
+    "train_tokenizer": "litebert.corpus.tokenizers",
 }
 
 if TYPE_CHECKING:
     from litebert.base.errors import LitebertError
     from litebert.convert.transfer import export_model, import_model
+    from litebert.corpus.loader import Loader, LoaderSettings
+    from litebert.corpus.prepare import PrepareSettings, prepare
+    from litebert.corpus.report import inspect
+    from litebert.corpus.store import open_store
+    from litebert.corpus.tokenizers import train_tokenizer
     from litebert.model.config import EncoderConfig
     from litebert.model.model import Model, load, share_embeddings
     from litebert.model.presets import Preset, load_preset, preset_names
+    from litebert.objectives.masking import Masker, Masking
     from litebert.planning.report import plan
+    from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 
 def __getattr__(name: str) -> Any:

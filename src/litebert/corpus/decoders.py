@@ -27,7 +27,9 @@ class Decoder(Protocol):
     finished: bool
     rest: bytes
 
-    def decode(self, data: bytes) -> bytes: ...
+    def decode(self, data: bytes) -> bytes:
+        """Some of the content; more may wait until it is hungry again."""
+        ...
 
 
 class _Gzip:

@@ -30,8 +30,7 @@ from litebert.corpus.store import Split, Store
 from litebert.corpus.window import WINDOW_BLOCKS, Numbers
 
 START = Place()
-POOL_BATCHES = 32
-LARGEST_POOL = 2**16  # samples, or four batches
+POOL_SAMPLES = 2**13  # or four batches, if those are more
 Corrupt = Callable[[Batch], Batch]
 
 
@@ -162,8 +161,7 @@ class Loader:
             stretches, following = self.order.next(place, size)
             found = sum(len(stretch.samples) for stretch in stretches)
             return Pool(place, stretches, [np.arange(found)] if found else [], following)
-        pool = min(size * POOL_BATCHES, max(LARGEST_POOL, size * 4))
-        stretches, following = self.order.next(place, pool)
+        stretches, following = self.order.next(place, max(POOL_SAMPLES, 4 * size))
         lengths = [stretch.samples.lengths(self.joint) for stretch in stretches]
         batches = by_length(np.concatenate([*lengths, []]), size * self.settings.length)
         names = (self.settings.seed, *asdict(place).values())

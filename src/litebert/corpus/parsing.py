@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from litebert.base.errors import did_you_mean
 from litebert.corpus import cutting
 from litebert.corpus.parquet import BadCell
-from litebert.corpus.tables import parse_row
+from litebert.corpus.tables import parse_row, shown
 
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -71,26 +70,29 @@ def _json_document(record: str, field: str) -> Document | None:
         return None
     try:
         content = json.loads(record)
-    except (ValueError, RecursionError) as error:  # also endless numbers, brackets too deep
-        reason = str(error) or type(error).__name__
-        raise BadRecord("not JSON", f" ({reason}); one object a line is expected") from None
+    except json.JSONDecodeError as error:
+        detail = f" ({error.msg} at character {error.pos:,}); one object a line is expected"
+        raise BadRecord("not JSON", detail) from None
+    except (ValueError, RecursionError):
+        raise BadRecord("not JSON", " of any sane size (a number too long, or too deep)") from None
     if not isinstance(content, dict):
         raise BadRecord("not a JSON object", f" but {_kind(content)}; one a line is expected")
     if field not in content:
-        known = did_you_mean(field, content) if content else "the object is empty"
-        raise BadRecord(f"no field {field!r}", f"; {known} (choose with --field)")
-    value = content[field]
-    if _HALF_PAIR.search(record) and not _is_encodable(value):
-        raise BadRecord("half a surrogate pair", ", which is no character")
-    return document_of(value, field)
+        raise BadRecord(
+            f"no field {field!r}", f"; there are {shown(content)} (choose with --field)"
+        )
+    document = document_of(content[field], field)
+    if document is not None and _HALF_PAIR.search(record):
+        _check_encodable(document)
+    return document
 
 
-def _is_encodable(value: Any) -> bool:
+def _check_encodable(document: Document) -> None:
+    """JSON can write half a surrogate pair, which Python reads and UTF-8 cannot hold."""
     try:
-        str(value).encode()
+        "".join(document.sentences or [document.text or ""]).encode()
     except UnicodeEncodeError:
-        return False
-    return True
+        raise BadRecord("half a surrogate pair", ", which is no character") from None
 
 
 def _row_document(

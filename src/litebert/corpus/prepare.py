@@ -25,9 +25,10 @@ from typing import Any
 from pydantic import Field
 
 from litebert.base.config import Settings
-from litebert.base.errors import FileError, SettingsError
+from litebert.base.errors import FileError
 from litebert.base.files import flush, read_json, write_json, write_manifest
 from litebert.corpus.crew import Crew, Done, Task
+from litebert.corpus.parts import Part, check_part, is_ours
 from litebert.corpus.records import Skipped
 from litebert.corpus.sources import (
     UNIT_BYTES,
@@ -61,6 +62,7 @@ class Progress:
     read: int = 0  # bytes of the inputs, as on disk
     size: int | None = None  # of all inputs, where known
     reused: int = 0  # shards that an earlier run had finished
+    reused_bytes: int = 0  # of text in them
     left_out: Skipped = field(default_factory=Skipped)
     seconds: Counter[str] = field(default_factory=Counter)  # of workers, by stage
 
@@ -79,14 +81,13 @@ def prepare(
     out: Path | str,
     settings: PrepareSettings | None = None,
     *,
-    part: tuple[int, int] = (1, 1),
+    part: Part = (1, 1),
     workers: int | None = None,
     watch: Callable[[Progress], None] = lambda progress: None,
 ) -> Prepared:
     """Turn raw text into a store; continues what an earlier, interrupted run began."""
     settings, out = settings or PrepareSettings(), Path(out)
-    if not 1 <= part[0] <= part[1]:
-        raise SettingsError(f"part {part[0]}/{part[1]}: expected I/N with 1 <= I <= N, as in 2/3")
+    check_part(part, f"{part[0]}/{part[1]}")
     split_sentences("", settings.language)  # an unknown language is said before the work
     loaded = load_tokenizer(tokenizer)
     sources = find_sources(inputs, settings.reading)
@@ -106,7 +107,7 @@ def _describe(
     tokenizer: Tokenizer,
     sources: Sequence[Source],
     settings: PrepareSettings,
-    part: tuple[int, int],
+    part: Part,
 ) -> StoreInfo:
     """Everything that decides the store, but for its shards."""
     names = [[Path(source.name).name, source.size] for source in sources]
@@ -199,7 +200,7 @@ def _check_plan(work: Path, info: StoreInfo) -> None:
 
 
 def _encode_all(
-    work: Path, sources: Sequence[Source], settings: PrepareSettings, part: tuple[int, int],
+    work: Path, sources: Sequence[Source], settings: PrepareSettings, part: Part,
     workers: int | None, progress: Progress, watch: Callable[[Progress], None],
 ) -> None:  # fmt: skip
     """Have every missing shard of this part made."""
@@ -214,7 +215,7 @@ def _encode_all(
 
 
 def _our_units(
-    sources: Sequence[Source], settings: PrepareSettings, part: tuple[int, int]
+    sources: Sequence[Source], settings: PrepareSettings, part: Part
 ) -> Iterator[tuple[Unit, int]]:
     """The units of this part, and the bytes of the sources before theirs.
 
@@ -223,20 +224,17 @@ def _our_units(
     whole = len(sources) >= 2 * part[1]
     before = 0
     for source in sources:
-        if not whole or _is_ours(source.number, part):
+        if not whole or is_ours(source.number, part):
             for unit in cut_units(source, settings.reading, settings.unit_bytes):
-                if whole or _is_ours(source.number + unit.number, part):
+                if whole or is_ours(source.number + unit.number, part):
                     yield unit, before
         before += source.size or 0
-
-
-def _is_ours(number: int, part: tuple[int, int]) -> bool:
-    return number % part[1] == part[0] - 1
 
 
 def _note(progress: Progress, done: Done, watch: Callable[[Progress], None]) -> None:
     progress.counts = progress.counts + done.counts
     progress.reused += done.reused
+    progress.reused_bytes += done.counts.bytes * done.reused
     progress.left_out.merge(Skipped(dict(done.counts.skipped), dict(done.messages)))
     progress.seconds.update(done.seconds)
     watch(progress)

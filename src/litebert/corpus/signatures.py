@@ -47,7 +47,7 @@ def not_text(head: bytes) -> str:
     if kind.endswith(" text"):
         return f"{kind}, not UTF-8; convert it with `iconv -t UTF-8`"
     if kind:
-        return f"not text: it looks like {kind}"
+        return f"not text: it looks like {kind}; give it the right extension, or leave it out"
     if (place := head.find(b"\0")) >= 0:
-        return f"not text: a NUL byte at byte {place:,} says binary data"
+        return f"not text: a NUL byte at byte {place:,} says binary data; leave it out"
     return ""

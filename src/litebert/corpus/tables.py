@@ -8,8 +8,9 @@ quoting: a tab ends a field, a newline ends a record.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-from litebert.base.errors import FormatError, did_you_mean
+from litebert.base.errors import FormatError
 from litebert.corpus.signatures import BOM
 
 _FIELD = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"|([^",]*))(,|\Z)')
@@ -38,8 +39,15 @@ def check_columns(name: str, columns: list[str], field: str) -> tuple[str, ...]:
     if field in columns:
         raise FormatError(f"{name}: two columns are named {field!r}; rename one of them")
     raise FormatError(
-        f"{name}: no column {field!r}; {did_you_mean(field, columns)} (choose with --field)"
+        f"{name}: no column {field!r}; there are {shown(columns)} (choose with --field)"
     )
+
+
+def shown(names: Iterable[str]) -> str:
+    """Names for a message, which stays one sentence however many and long they are."""
+    listed = [repr(name if len(name) <= 40 else name[:37] + "...") for name in names]
+    more = f" and {len(listed) - 12:,} more" if len(listed) > 12 else ""
+    return (", ".join(listed[:12]) or "none") + more
 
 
 def parse_row(record: str, format: str) -> list[str] | None:

@@ -154,7 +154,7 @@ def _bert_cased(text: str) -> str:
 
 
 @cache
-def _bert_normalizer(lower: bool):  # noqa: ANN202
+def _bert_normalizer(lower: bool):
     """BERT's cleaning by the library whose ids we promise, so that its tables decide."""
     from tokenizers.normalizers import BertNormalizer
 

@@ -159,7 +159,14 @@ def _from_tokenizer_json(content: dict[str, Any]) -> tuple[Backend, str]:
             return BytesBackend(_with_added(content), _json_merges(model["merges"])), "none"
         if kind == "Unigram":
             return _from_unigram(content)
-    except (KeyError, TypeError, AttributeError, IndexError, StopIteration, binascii.Error) as error:
+    except (
+        KeyError,
+        TypeError,
+        AttributeError,
+        IndexError,
+        StopIteration,
+        binascii.Error,
+    ) as error:
         raise BadVocabulary(f"not a tokenizer {_UNDERSTOOD} ({error!r})") from None
     raise BadVocabulary(f"a {kind!r} model; not {_UNDERSTOOD}")
 
@@ -170,7 +177,9 @@ def _with_added(content: dict[str, Any]) -> list[str]:
 
 
 def _json_merges(merges: list[Any]) -> list[tuple[str, str]]:
-    pairs = [tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) for merge in merges]
+    pairs = [
+        tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) for merge in merges
+    ]
     if not all(len(pair) == 2 for pair in pairs):
         raise BadVocabulary("a merge is not two pieces")
     return pairs

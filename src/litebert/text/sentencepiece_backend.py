@@ -156,6 +156,5 @@ def _normalizers(model: SentencePieceModel) -> list[dict[str, Any]]:
     return steps
 
 
-
 def _replace(pattern: str, content: str) -> dict[str, Any]:
     return {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}

@@ -116,9 +116,7 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     return Tokenizer(*read_tokenizer(Path(path)))
 
 
-def _original_offsets(
-    cleaned: str, inside: Offsets, starts: list[int], ends: list[int]
-) -> Offsets:
+def _original_offsets(cleaned: str, inside: Offsets, starts: list[int], ends: list[int]) -> Offsets:
     """Places in the cleaned text as places in the original, without spaces around them."""
     offsets = []
     for start, end in inside:

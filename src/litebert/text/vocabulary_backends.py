@@ -191,4 +191,6 @@ def _check_merges(vocabulary: dict[str, int], merges: list[tuple[str, str]]) -> 
             raise BadVocabulary(f"the merge {left!r} {right!r} is not of pieces in the vocabulary")
     missing = set(pre_tokenizers.ByteLevel.alphabet()) - vocabulary.keys()
     if missing:
-        raise BadVocabulary(f"{len(missing)} of the 256 bytes have no piece, such as {min(missing)!r}")
+        raise BadVocabulary(
+            f"{len(missing)} of the 256 bytes have no piece, such as {min(missing)!r}"
+        )

@@ -29,7 +29,7 @@ def word_starts(kind: str, cleaning: str, pieces: list[str], special: np.ndarray
     return _table(_RULES.get((kind, cleaning)) or _RULES[kind, ""], pieces) | special
 
 
-def _table(rule, pieces: Iterable[str]) -> np.ndarray:  # noqa: ANN001
+def _table(rule, pieces: Iterable[str]) -> np.ndarray:
     return np.fromiter(map(rule, pieces), bool)
 
 

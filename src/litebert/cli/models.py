@@ -1,8 +1,4 @@
-"""The command line: each command is a thin layer over a Python function of the same name.
-
-Heavy modules are imported inside the commands, so that `litebert --help` answers at once. A user's
-mistake prints one sentence and exits with 2; only our own mistakes show a traceback.
-"""
+"""Choose an encoder, plan what it costs, move models in and out."""
 
 from __future__ import annotations
 
@@ -13,22 +9,7 @@ from typing import Annotated
 
 import typer
 
-from litebert.base.errors import LitebertError
-
-app = typer.Typer(
-    name="litebert",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    help=(
-        "Train small language encoders from raw text and ship them: ALBERT and its siblings BERT, "
-        "RoBERTa, ELECTRA and SpanBERT.\n\n"
-        "The road: choose an encoder, plan what it costs, move models in and out."
-    ),
-)
-
-CHOOSE, MOVE, START = "1  Choose and plan", "2  Move models in and out", "0  Start here"
+from litebert.cli.panels import CHOOSE, MOVE, app
 
 Sets = Annotated[
     list[str] | None,
@@ -36,21 +17,6 @@ Sets = Annotated[
         "--set", metavar="KEY=VALUE", help="Change a setting, e.g. model.hidden_size=256."
     ),
 ]
-
-
-@app.command(rich_help_panel=START)
-def demo(
-    out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("demo"),
-    seconds: Annotated[float, typer.Option(help="How long to train.")] = 60.0,
-) -> None:
-    """Walk the whole road in about two minutes, on text that Python itself ships.
-
-    Plans, trains a tiny ALBERT on masked bytes of Python's manual, saves it, converts it to
-    Google's format and back, and shows what the model has learned.
-    """
-    from litebert.demo import demo as run
-
-    run(out, seconds)
 
 
 @app.command(rich_help_panel=CHOOSE)
@@ -156,12 +122,3 @@ def _say(destination: Path, model: object) -> None:
     parameters = sum(parameter.numel() for parameter in model.parameters())
     heads = ", ".join(model.heads) or "none"
     print(f"{destination}: {model.config.family}, {parameters:,} parameters, heads: {heads}")
-
-
-def main() -> None:
-    """The `litebert` command."""
-    try:
-        app()
-    except LitebertError as error:
-        print(f"litebert: {error}", file=sys.stderr)
-        sys.exit(2)
