@@ -34,8 +34,6 @@ class BadRecord(Exception):
 
 def decode(record: bytes) -> str:
     """The text of a record."""
-    if len(record) > cutting.LARGEST_RECORD:
-        raise too_long()
     if (nul := record.find(0)) >= 0:
         raise BadRecord("a NUL byte, as in binary data", at=nul)
     try:
@@ -45,11 +43,15 @@ def decode(record: bytes) -> str:
         raise BadRecord("not valid UTF-8", detail, error.start) from None
 
 
-def too_long() -> BadRecord:
+def too_long(format: str) -> BadRecord:
     """What is wrong with a record beyond the limit."""
-    limit = cutting.LARGEST_RECORD
-    size = f"{limit // 2**20} MiB" if limit >= 2**20 else f"{limit} bytes"
-    return BadRecord(f"a record longer than {size}", "; split it, or is this another format?")
+    what, advice = {
+        "jsonl": ("a line", "split the document"),
+        "tsv": ("a line", "split the document"),
+        "csv": ("a record", "split the document, or close the quote before it"),
+        "file": ("a document", "split the file, or choose another --format"),
+    }.get(format, ("a document", "end documents with a blank line, or choose another --format"))
+    return BadRecord(f"{what} longer than {cutting.LARGEST_RECORD:,} bytes", f"; {advice}")
 
 
 def parser(format: str, field: str, columns: tuple[str, ...]) -> Callable[[str], Document | None]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from litebert.base.errors import FileError, FormatError
+from litebert.corpus import cutting
 from litebert.corpus.parquet import read_cells
 from litebert.corpus.parsing import BadRecord, Document, decode, document_of, parser, too_long
 from litebert.corpus.signatures import BOM
@@ -54,6 +55,8 @@ def read_documents(unit: Unit, settings: ReadSettings, skipped: Skipped) -> Iter
     parse = parser(unit.source.format, settings.field, unit.columns)
     for start, record in _complete_records(unit, text):
         try:
+            if len(record) > cutting.LARGEST_RECORD:
+                raise too_long(unit.source.format)
             document = parse(decode(record))
         except BadRecord as bad:
             place = partial(_place, unit, text, start + bad.at, settings)
@@ -160,7 +163,12 @@ def _refuse_incomplete(unit: Unit, text: bytes, settings: ReadSettings, skipped:
     """The same for a last record that was cut off."""
     if unit.overlong:
         *_, (start, _record) = _split(text, unit.source.format)
-        _refuse(too_long(), partial(_place, unit, text, start, settings), settings, skipped)
+        _refuse(
+            too_long(unit.source.format),
+            partial(_place, unit, text, start, settings),
+            settings,
+            skipped,
+        )
     if unit.damage and settings.on_error == "stop":
         raise FileError(unit.damage)
     if unit.damage:

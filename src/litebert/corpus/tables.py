@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from litebert.base.errors import FormatError
 from litebert.corpus.signatures import BOM
 
-_FIELD = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"|([^",]*))(,|\Z)')
+# Possessive, because a hostile field of millions of quotes must not pile up ways to go back.
+_FIELD = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",]*+))(,|\Z)')
 
 
 def parse_header(name: str, record: bytes, format: str, field: str) -> tuple[str, ...]:
