@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,18 @@ PAGE = Path(__file__).with_name("cli.md")
 def render() -> str:
     """The whole page."""
     root: Any = get_command(app)
-    sections = [_section(name, command) for name, command in root.commands.items()]
+    sections = [_section(name, command) for name, command in _commands(root)]
     head = "# The command line\n\nWritten by `make docs` from the commands' own help.\n"
     return "\n".join([head, *sections])
+
+
+def _commands(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every command with its full name, those of groups included."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{prefix}{name} ")
+        else:
+            yield prefix + name, command
 
 
 def _section(name: str, command: Any) -> str:

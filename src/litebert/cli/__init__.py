@@ -8,13 +8,42 @@ from __future__ import annotations
 
 import sys
 
+import typer
+
 from litebert.base.errors import LitebertError
 from litebert.cli import corpus, models, start, text
-from litebert.cli.panels import app
 
-__all__ = ["app", "main"]
+HELP = """Train small language encoders from raw text and ship them: ALBERT and its siblings BERT,
+RoBERTa, ELECTRA and SpanBERT.
 
-COMMANDS = (start, text, corpus, models)  # each joins the application when imported
+The road: train a tokenizer, prepare a corpus, choose an encoder, plan what it costs, move models
+in and out."""
+
+START = "0  Start here"
+TEXT = "1  Prepare text"
+CHOOSE = "2  Choose and plan"
+MOVE = "3  Move models in and out"
+
+app = typer.Typer(
+    name="litebert",
+    help=HELP,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+tokenizer = typer.Typer(help="Train a tokenizer, or see what one does.", no_args_is_help=True)
+
+app.command("demo", rich_help_panel=START)(start.demo)
+tokenizer.command("train")(text.train)
+tokenizer.command("show")(text.show)
+app.add_typer(tokenizer, name="tokenizer", rich_help_panel=TEXT)
+app.command("prepare", rich_help_panel=TEXT)(corpus.prepare)
+app.command("inspect", rich_help_panel=TEXT)(corpus.inspect)
+app.command("presets", rich_help_panel=CHOOSE)(models.presets)
+app.command("plan", rich_help_panel=CHOOSE)(models.plan)
+app.command("import", rich_help_panel=MOVE)(models.import_)
+app.command("export", rich_help_panel=MOVE)(models.export)
 
 
 def main() -> None:

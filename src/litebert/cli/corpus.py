@@ -8,10 +8,7 @@ from typing import Annotated
 
 import typer
 
-from litebert.cli.panels import TEXT, app
 
-
-@app.command(rich_help_panel=TEXT)
 def prepare(
     inputs: Annotated[
         list[str],
@@ -91,7 +88,6 @@ def prepare(
     print_(f"next: litebert inspect {out}")
 
 
-@app.command(rich_help_panel=TEXT)
 def inspect(
     stores: Annotated[list[Path], typer.Argument(help="A store, or all parts of one.")],
     check: Annotated[

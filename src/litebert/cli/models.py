@@ -9,8 +9,6 @@ from typing import Annotated
 
 import typer
 
-from litebert.cli.panels import CHOOSE, MOVE, app
-
 Sets = Annotated[
     list[str] | None,
     typer.Option(
@@ -19,7 +17,6 @@ Sets = Annotated[
 ]
 
 
-@app.command(rich_help_panel=CHOOSE)
 def presets() -> None:
     """List the shipped encoders."""
     from rich.console import Console
@@ -33,7 +30,6 @@ def presets() -> None:
     Console().print(table)
 
 
-@app.command(rich_help_panel=CHOOSE)
 def plan(
     preset: Annotated[list[str], typer.Argument(help="Presets by name, or TOML files of yours.")],
     sets: Sets = None,
@@ -81,7 +77,6 @@ def plan(
         Console().print(table(plans))
 
 
-@app.command("import", rich_help_panel=MOVE)
 def import_(
     source: Annotated[Path, typer.Argument(help="A Hugging Face folder or TensorFlow checkpoint.")],
     destination: Annotated[Path, typer.Argument(help="The model folder to write.")],
@@ -97,7 +92,6 @@ def import_(
     _say(destination, import_model(source, destination))
 
 
-@app.command(rich_help_panel=MOVE)
 def export(
     source: Annotated[Path, typer.Argument(help="A model folder.")],
     destination: Annotated[Path, typer.Argument(help="The folder to write.")],

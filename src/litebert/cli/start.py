@@ -7,10 +7,7 @@ from typing import Annotated
 
 import typer
 
-from litebert.cli.panels import START, app
 
-
-@app.command(rich_help_panel=START)
 def demo(
     out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("demo"),
     seconds: Annotated[float, typer.Option(help="How long to train.")] = 60.0,

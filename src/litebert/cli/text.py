@@ -7,13 +7,7 @@ from typing import Annotated
 
 import typer
 
-from litebert.cli.panels import TEXT, app
 
-tokenizer = typer.Typer(no_args_is_help=True, help="Train a tokenizer, or see what one does.")
-app.add_typer(tokenizer, name="tokenizer", rich_help_panel=TEXT)
-
-
-@tokenizer.command()
 def train(
     inputs: Annotated[list[str], typer.Argument(help="Text: whatever `litebert prepare` reads.")],
     out: Annotated[Path, typer.Option(help="The folder to write.")],
@@ -65,7 +59,6 @@ def train(
     )  # fmt: skip
 
 
-@tokenizer.command()
 def show(
     path: Annotated[Path, typer.Argument(metavar="TOKENIZER", help="A folder or model file.")],
     text: Annotated[str, typer.Argument(help="What to cut into pieces.")],
