@@ -134,13 +134,15 @@ class _Keeper:
             self._pieces.append(piece)
             self.newlines += piece.count(b"\n")
 
-    def take(self) -> bytes | None:
-        """All bytes since the last call."""
+    def take(self, most: int | None = None) -> bytes | None:
+        """All bytes since the last call, or the first of them."""
         if not self.wanted:
             return None
+        while most is not None and sum(map(len, self._pieces[:-1])) > most:
+            self._pieces.pop()
         text = b"".join(self._pieces)
         self._pieces.clear()
-        return text
+        return text[:most]
 
 
 def cut_spans(stream: Stream, boundary: Boundary, unit_bytes: int, *, keep: bool) -> Iterator[Span]:
@@ -161,15 +163,12 @@ def cut_spans(stream: Stream, boundary: Boundary, unit_bytes: int, *, keep: bool
         if found or ended:
             yield Span(start, stream.here, keeper.take(), newlines)
             continue
-        yield _overlong(start, min(target + PIECE, stream.here), keeper.take(), newlines)
+        # A little of a record that is too long is enough to show where it starts.
+        stop = min(target + PIECE, stream.here)
+        yield Span(start, stop, keeper.take(stop - start), newlines, overlong=True)
         if isinstance(boundary, EndOfFile):
             return
         _pass_record(stream, boundary, keeper)
-
-
-def _overlong(start: int, stop: int, text: bytes | None, newlines: int) -> Span:
-    """A span whose last record is too long: a little of it is enough to show where it starts."""
-    return Span(start, stop, text and text[: stop - start], newlines, overlong=True)
 
 
 def first_record(stream: Stream, boundary: Boundary) -> bytes | None:

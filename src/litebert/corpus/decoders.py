@@ -17,7 +17,7 @@ PIECE = 2**20
 _INPUT = PIECE // 4
 _LARGEST_XZ_MEMORY = 256 * 2**20  # xz -9 needs 65 MiB; a hostile file may ask for gigabytes
 _LARGEST_ZSTD_WINDOW = 27  # as a power of two: what the zstd command itself accepts by default
-_ZSTD_INPUT = 4096  # zstandard does not limit its output, and a block of 4 bytes may give 128 KiB
+_ZSTD_INPUT = 2048  # zstandard returns all it can, and a block of 4 bytes may give 128 KiB
 
 
 class Decoder(Protocol):

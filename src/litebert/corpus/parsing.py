@@ -13,6 +13,7 @@ from litebert.corpus import cutting
 from litebert.corpus.parquet import BadCell
 from litebert.corpus.tables import parse_row, shown
 
+_read_json = json.JSONDecoder().raw_decode  # faster than json.loads on short lines
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -68,10 +69,13 @@ def parser(format: str, field: str, columns: tuple[str, ...]) -> Callable[[str],
 
 
 def _json_document(record: str, field: str) -> Document | None:
-    if not record or record.isspace():
+    record = record.strip(" \t\r")
+    if not record:
         return None
     try:
-        content = json.loads(record)
+        content, end = _read_json(record)
+        if end != len(record):
+            raise json.JSONDecodeError("more than one value", record, end)
     except json.JSONDecodeError as error:
         detail = f" ({error.msg} at character {error.pos:,}); one object a line is expected"
         raise BadRecord("not JSON", detail) from None
