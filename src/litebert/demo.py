@@ -1,17 +1,20 @@
-"""The demo: the longest road there is today, in about two minutes.
+"""The demo: the longest road there is today, in about three minutes.
 
-Plan -> train a tiny ALBERT on masked bytes -> save -> reload -> Google's format and back. The text
-is the manual that ships inside Python (`pydoc_data`), read as bytes: no download, no tokenizer.
+Tokenizer -> corpus -> plan -> train a tiny ALBERT (masked n-grams and sentence order) -> save ->
+reload -> Google's format and back. The text is the manual that ships inside Python
+(`pydoc_data`), so nothing is downloaded.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -19,49 +22,75 @@ from torch import Tensor
 
 from litebert.base.runtime import keep_freed_memory
 from litebert.convert.transfer import export_model, import_model
+from litebert.corpus.batch import Batch
+from litebert.corpus.loader import Loader, LoaderSettings
+from litebert.corpus.prepare import PrepareSettings, prepare
+from litebert.corpus.store import Store
+from litebert.corpus.tokenizers import train_tokenizer
 from litebert.model.model import Model
 from litebert.model.presets import Preset, load_preset
+from litebert.objectives.masking import Masker, Masking
 from litebert.planning.report import plan, table
 
-CLS, SEP, MASK, FIRST_BYTE = 2, 3, 4, 5
-SETTINGS = [f"model.vocab_size={FIRST_BYTE + 256}", "model.num_hidden_layers=2"]
-BATCH, LENGTH, MASKED, RATE, WARM_UP = 16, 64, 0.15, 1e-3, 100
-SENTENCE = "The value of the expression is returned to the caller of the function."
+VOCABULARY = 2000
+SETTINGS = [f"model.vocab_size={VOCABULARY}", "model.num_hidden_layers=2"]
+BATCH, LENGTH, RATE, WARM_UP = 16, 64, 1e-3, 100
 
 
 def demo(out: Path, seconds: float) -> None:
     """Walk the road and leave its results in `out`."""
     keep_freed_memory()
-    console = Console()
-    console.rule("1. Plan")
+    console = Console(highlight=False)
+    console.rule("1. Text, tokenizer, corpus")
+    store = _prepare(out, console)
+    console.rule("2. Plan")
     console.print(table([plan(name) for name in ("albert-base", "bert-base")]))
-    console.rule("2. Train")
-    text = _manual()
+    console.rule("3. Train")
     preset = load_preset("albert-tiny", SETTINGS)
     model = Model.create(preset.model, preset.heads, seed=1)
     _warm_start(model)
     console.print(
-        f"albert-tiny on {len(text):,} bytes of Python's manual, {seconds:.0f} s; knowing only how "
-        f"often each byte occurs gives a loss of {_unigram_loss(text):.2f}"
+        f"albert-tiny on {store.total.tokens:,} tokens for {seconds:.0f} s; knowing only how often "
+        f"each piece occurs gives a masked-word loss of {_unigram_loss(store):.2f}"
     )
-    loss, accuracy = _train(model, text, seconds, console)
-    console.print(f"masked bytes: loss {loss:.2f}, {accuracy:.0%} right")
-    _guess(model, console)
-    console.rule("3. Save, reload, convert")
-    _convert(model, preset, out, console)
+    _train(model, store, seconds, console)
+    _examine(model, store, console)
+    console.rule("4. Save, reload, convert")
+    _convert(model, preset, store, out, console)
     console.rule("Next")
     console.print(
-        "litebert presets                       the shipped encoders\n"
-        "litebert plan albert-mini --measure    what training takes on this machine\n"
-        "litebert import FOLDER MODEL           bring in a Hugging Face or TensorFlow model"
+        "litebert tokenizer train YOUR_TEXT --out tokenizer    a tokenizer of your own\n"
+        "litebert prepare YOUR_TEXT --tokenizer tokenizer --out corpus\n"
+        "litebert inspect corpus --arrangement albert          what the encoder will see\n"
+        "litebert plan albert-mini --measure                   what training takes here",
+        markup=False,
     )
 
 
-def _manual() -> Tensor:
+def _prepare(out: Path, console: Console) -> Store:
+    """Python's manual, a topic a document, as a store."""
     from pydoc_data.topics import topics
 
-    joined = "\n".join(topics[name] for name in sorted(topics))
-    return torch.frombuffer(bytearray(joined.encode("utf-8")), dtype=torch.uint8).long()
+    for name in ("tokenizer", "corpus", "corpus.partial"):
+        shutil.rmtree(out / name, ignore_errors=True)
+    out.mkdir(parents=True, exist_ok=True)
+    text = out / "manual.jsonl"
+    text.write_text("".join(json.dumps({"text": _prose(topics[n])}) + "\n" for n in sorted(topics)))
+    tokenizer = train_tokenizer([str(text)], out / "tokenizer", vocabulary=VOCABULARY)
+    console.print(f"{out / 'tokenizer'}: SentencePiece, {tokenizer.vocab_size:,} pieces")
+    settings = PrepareSettings(held_out=0.05)
+    store = prepare([str(text)], out / "tokenizer", out / "corpus", settings, workers=1).store
+    total = store.total
+    console.print(
+        f"{out / 'corpus'}: {total.documents:,} topics of Python's manual, {total.sentences:,} "
+        f"sentences, {total.tokens:,} tokens"
+    )
+    return store
+
+
+def _prose(topic: str) -> str:
+    """A topic with each paragraph on one line, as `litebert prepare` wants it."""
+    return "\n".join(" ".join(paragraph.split()) for paragraph in topic.split("\n\n"))
 
 
 @torch.no_grad()
@@ -85,30 +114,40 @@ def _warm_start(model: Model) -> None:
     torch.nn.init.orthogonal_(model.encoder.projection.weight)
 
 
-def _unigram_loss(text: Tensor) -> float:
-    share = text.bincount().float() / len(text)
-    share = share[share > 0]
-    return -(share * share.log()).sum().item()
+def _unigram_loss(store: Store) -> float:
+    counts = sum(
+        np.bincount(store.shard(n).ids, minlength=VOCABULARY) for n in range(len(store.paths))
+    )
+    share = np.asarray(counts)[np.asarray(counts) > 0] / np.sum(counts)
+    return float(-(share * np.log(share)).sum())
 
 
-def _batch(text: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-    """Windows of text between [CLS] and [SEP], the flat masked positions, and what was there."""
-    width = LENGTH - 2
-    starts = torch.randint(len(text) - width, (BATCH, 1), generator=generator)
-    ids = text[starts + torch.arange(width)] + FIRST_BYTE
-    ids = torch.cat([torch.full((BATCH, 1), CLS), ids, torch.full((BATCH, 1), SEP)], 1)
-    chosen = torch.rand(ids.shape, generator=generator) < MASKED
-    chosen[:, [0, -1]] = False
-    positions = chosen.flatten().nonzero().squeeze(1)
-    targets = ids.flatten()[positions]
-    return ids.masked_fill(chosen, MASK), positions, targets
+def _losses(model: Model, batch: Batch) -> tuple[Tensor, Tensor, dict[str, float]]:
+    """Mean masked-word loss, mean order loss, and the counts for accuracies."""
+    ids, types = torch.from_numpy(batch.ids).long(), torch.from_numpy(batch.types).long()
+    state = model(ids, segments=types, lengths=batch.lengths.tolist())
+    targets = torch.from_numpy(batch.targets).long()
+    words, right = model.masked_language_loss(state, torch.from_numpy(batch.positions), targets)
+    paired = torch.from_numpy(batch.labels >= 0)
+    labels = torch.from_numpy(batch.labels).long()[paired]
+    order = model.sentence_pair(state)[paired]
+    ordered = torch.nn.functional.cross_entropy(order, labels, reduction="sum")
+    counts = {
+        "right": right.item(),
+        "words": len(targets),
+        "ordered": (order.argmax(-1) == labels).sum().item(),
+        "pairs": len(labels),
+        "loss": words.item(),
+    }
+    return words / len(targets), ordered / max(len(labels), 1), counts
 
 
-def _train(model: Model, text: Tensor, seconds: float, console: Console) -> tuple[float, float]:
+def _train(model: Model, store: Store, seconds: float, console: Console) -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, fused=True)
-    generator = torch.Generator().manual_seed(1)
+    masker = Masker(Masking(), store.tokenizer)
+    loader = Loader(store, LoaderSettings(length=LENGTH, batch=BATCH, by="tokens"), masker)
     model.train()
-    begin, step, smooth_loss, smooth_right = time.monotonic(), 0, math.log(256), 0.0
+    begin, step, tokens, smooth = time.monotonic(), 0, 0, math.log(VOCABULARY)
     columns = (BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
     with Progress(*columns, console=console) as progress:
         bar = progress.add_task("", total=seconds)
@@ -116,50 +155,65 @@ def _train(model: Model, text: Tensor, seconds: float, console: Console) -> tupl
             step += 1
             rate = RATE * min(step / WARM_UP, max(1 - spent / seconds, 0.0))
             optimizer.param_groups[0]["lr"] = rate
-            ids, positions, targets = _batch(text, generator)
-            loss, right = model.masked_language_loss(model(ids), positions, targets)
-            (loss / len(targets)).backward()
+            batch = next(loader)
+            words, order, _ = _losses(model, batch)
+            (words + order).backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             optimizer.zero_grad()
-            smooth_loss += 0.05 * (loss.item() / len(targets) - smooth_loss)
-            smooth_right += 0.05 * (right.item() / len(targets) - smooth_right)
-            speed = step * BATCH * LENGTH / max(spent, 1e-9)
+            tokens += len(batch.ids)
+            smooth += 0.02 * (words.item() - smooth)
+            speed = tokens / max(spent, 1e-9)
             progress.update(
                 bar, completed=spent,
-                description=f"step {step}  loss {smooth_loss:.2f}  {speed:,.0f} tokens/s",
+                description=f"step {step}  loss {smooth:.2f}  {speed:,.0f} tokens/s",
             )  # fmt: skip
         progress.update(bar, completed=seconds)
     model.eval()
-    return smooth_loss, smooth_right
 
 
 @torch.no_grad()
-def _guess(model: Model, console: Console) -> None:
-    """Hide every sixth letter of a sentence and show the model's guesses."""
-    letters = torch.tensor(list(SENTENCE.encode("ascii")))
-    hidden = torch.arange(3, len(letters), 6)
-    ids = torch.cat([torch.tensor([CLS]), letters + FIRST_BYTE, torch.tensor([SEP])])
-    ids = ids[:LENGTH]
-    hidden = hidden[hidden < LENGTH - 2]
-    ids[hidden + 1] = MASK
-    logits = model.masked_language(model(ids[None]), hidden + 1)
-    guesses = logits[:, FIRST_BYTE:].argmax(-1)
-    shown, filled = list(SENTENCE[: LENGTH - 2]), list(SENTENCE[: LENGTH - 2])
-    for place, guess in zip(hidden.tolist(), guesses.tolist(), strict=True):
-        shown[place], filled[place] = "_", chr(guess)
-    right = sum(SENTENCE[place] == filled[place] for place in hidden.tolist())
+def _examine(model: Model, store: Store, console: Console) -> None:
+    """One pass over the held-out topics, and one of their sentences with its masks filled in."""
+    masker = Masker(Masking(mask=1.0, random=0.0), store.tokenizer)
+    settings = LoaderSettings(length=LENGTH, batch=BATCH, split="held_out")
+    totals: dict[str, float] = {}
+    batch = None
+    for batch in Loader(store, settings, masker, epochs=1):
+        for name, count in _losses(model, batch)[2].items():
+            totals[name] = totals.get(name, 0) + count
+    assert batch is not None, "no topic was held out"
     console.print(
-        f"hidden:  {''.join(shown)}\nguessed: {''.join(filled)}  ({right} of {len(hidden)})"
+        f"held-out topics: masked-word loss {totals['loss'] / totals['words']:.2f}, "
+        f"{totals['right'] / totals['words']:.0%} of {totals['words']:.0f} masked pieces right, "
+        f"{totals['ordered'] / totals['pairs']:.0%} of {totals['pairs']:.0f} sentence pairs right"
     )
+    _show_guesses(model, batch, store, console)
 
 
-def _convert(model: Model, preset: Preset, out: Path, console: Console) -> None:
+def _show_guesses(model: Model, batch: Batch, store: Store, console: Console) -> None:
+    ids = torch.from_numpy(batch.ids).long()
+    state = model(
+        ids, segments=torch.from_numpy(batch.types).long(), lengths=batch.lengths.tolist()
+    )
+    guesses = model.masked_language(state, torch.from_numpy(batch.positions)).argmax(-1)
+    first = slice(0, int(batch.lengths[0]))
+    filled = batch.ids.copy()
+    filled[batch.positions] = guesses.numpy()
+    pieces = store.tokenizer.pieces
+    hidden = "".join(pieces[i] if i != store.tokenizer.special.mask else "▁___"
+                     for i in batch.ids[first][batch.inside[first]])  # fmt: skip
+    console.print(f"hidden:  {hidden.replace('▁', ' ').strip()}", markup=False)
+    decoded = store.tokenizer.decode(filled[first].tolist())
+    console.print(f"guessed: {decoded}", markup=False)
+
+
+def _convert(model: Model, preset: Preset, store: Store, out: Path, console: Console) -> None:
     """Out to Google's format and back: the same numbers, to the last bit."""
     for name in ("model", "tensorflow", "back"):
         shutil.rmtree(out / name, ignore_errors=True)
-    model.save(out / "model")
-    console.print(f"{out / 'model'}: opens in litebert and in transformers")
+    model.save(out / "model", tokenizer=store.folders[0] / "tokenizer")
+    console.print(f"{out / 'model'}: opens in litebert and in transformers, tokenizer included")
     export_model(out / "model", out / "tensorflow", "tensorflow")
     console.print(f"{out / 'tensorflow'}: Google's checkpoint")
     back = import_model(out / "tensorflow", out / "back")

@@ -1,7 +1,7 @@
-"""Processes that make shards: units go in, finished shards are noted on disk.
+"""Processes that make shards: parcels go in, finished shards are noted on disk.
 
 A shard is written first and its record (counts, SHA-256) second, both flushed and renamed, so a
-record always speaks of a whole shard. A unit with a record is not made again.
+record always speaks of a whole shard. A parcel with a record is not made again.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from pydantic import Field
 from litebert.base.config import Settings
 from litebert.base.errors import FileError, LitebertError
 from litebert.base.files import read_json, write_whole
-from litebert.corpus.encode import encode_unit
+from litebert.corpus.encode import encode_units
+from litebert.corpus.parts import Parcel
 from litebert.corpus.shard import shard_bytes
-from litebert.corpus.sources import ReadSettings, Unit
+from litebert.corpus.sources import ReadSettings
 from litebert.corpus.store import SHARDS, TOKENIZER, Counts
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
@@ -58,22 +59,17 @@ class Done(Settings):
         return cls.build(read_json(path), str(path)).model_copy(update={"reused": True})
 
 
-def shard_name(unit: Unit) -> str:
-    """The file of a unit's shard; names sort in the order of the input."""
-    return f"{unit.source.number:06d}-{unit.number:06d}.safetensors"
-
-
-def make_shard(task: Task, tokenizer: Tokenizer, unit: Unit) -> Done:
-    """Encode a unit, write its shard and then its record."""
-    name = shard_name(unit)
-    encoded = encode_unit(unit, tokenizer, task.reading, task.language, name)
+def make_shard(task: Task, tokenizer: Tokenizer, parcel: Parcel) -> Done:
+    """Encode a parcel, write its shard and then its record."""
+    name = parcel.shard
+    encoded = encode_units(parcel.units, tokenizer, task.reading, task.language, name)
     began = time.perf_counter()
     content = shard_bytes(encoded.shard)
     done = Done(
         shard=name,
         sha256=hashlib.sha256(content).hexdigest(),
         size=len(content),
-        source=_fingerprint(unit),
+        source=_fingerprint(parcel),
         counts=encoded.counts,
         messages=encoded.messages,
     )
@@ -88,20 +84,24 @@ def _record(work: Path, name: str) -> Path:
     return work / "done" / (name.removesuffix(".safetensors") + ".json")
 
 
-def _fingerprint(unit: Unit) -> int:
-    return zlib.crc32(unit.text or b"")
+def _fingerprint(parcel: Parcel) -> int:
+    """A checksum of the text that the parcel carries; what it only points to is not read."""
+    check = 0
+    for unit in parcel.units:
+        check = zlib.crc32(unit.text or b"", check)
+    return check
 
 
-def finished(work: Path, unit: Unit) -> Done | None:
-    """The record of a unit that was done before, if its shard is still there."""
-    name = shard_name(unit)
-    record, shard = _record(work, name), work / "store" / SHARDS / name
+def finished(work: Path, parcel: Parcel) -> Done | None:
+    """The record of a parcel that was done before, if its shard is still there."""
+    record = _record(work, parcel.shard)
+    shard = work / "store" / SHARDS / parcel.shard
     if not record.exists():
         return None
     done = Done.read(record)
-    if done.source != _fingerprint(unit):
+    if done.source != _fingerprint(parcel):
         raise FileError(
-            f"{unit.source.name}: gives other text than when {work} was begun; "
+            f"{parcel.units[0].source.name}: gives other text than when {work} was begun; "
             "remove that folder to start anew"
         )
     whole = shard.exists() and shard.stat().st_size == done.size
@@ -126,14 +126,14 @@ class Crew:
         if self.pool:
             self.pool.shutdown(cancel_futures=True)
 
-    def give(self, unit: Unit) -> Iterator[Done]:
-        """Hand over a unit; yields what is finished, which may be none."""
-        if done := finished(self.task.work, unit):
+    def give(self, parcel: Parcel) -> Iterator[Done]:
+        """Hand over a parcel; yields what is finished, which may be none."""
+        if done := finished(self.task.work, parcel):
             yield done
         elif self.tokenizer:
-            yield make_shard(self.task, self.tokenizer, unit)
+            yield make_shard(self.task, self.tokenizer, parcel)
         else:
-            self._start().waiting.add(self._submit(unit))
+            self._start().waiting.add(self._submit(parcel))
             yield from self._collect(most=self.workers + 1)
 
     def finish(self) -> Iterator[Done]:
@@ -147,10 +147,10 @@ class Crew:
             self.pool = ProcessPoolExecutor(self.workers, context, _enter, arguments)
         return self
 
-    def _submit(self, unit: Unit) -> Future[Done]:
+    def _submit(self, parcel: Parcel) -> Future[Done]:
         assert self.pool is not None
         try:
-            return self.pool.submit(_work, unit)
+            return self.pool.submit(_work, parcel)
         except BrokenProcessPool:
             raise _lost_worker() from None
 
@@ -188,6 +188,6 @@ def _follow_parent(parent: int) -> None:
     os._exit(1)
 
 
-def _work(unit: Unit) -> Done:
+def _work(parcel: Parcel) -> Done:
     assert _state is not None
-    return make_shard(*_state, unit)
+    return make_shard(*_state, parcel)

@@ -1,7 +1,7 @@
-"""A unit of raw text to a shard of ids: the work of `litebert prepare` that runs in parallel.
+"""Units of raw text to a shard of ids: the work of `litebert prepare` that runs in parallel.
 
 Read documents, split them into sentences, encode the sentences, a few thousand at a time. The
-result is a pure function of the unit, the tokenizer and the settings.
+result is a pure function of the units, the tokenizer and the settings.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,15 +38,15 @@ class Encoded:
     seconds: Counter[str] = field(default_factory=Counter)
 
 
-def encode_unit(
-    unit: Unit, tokenizer: Tokenizer, reading: ReadSettings, language: str, name: str
+def encode_units(
+    units: Iterable[Unit], tokenizer: Tokenizer, reading: ReadSettings, language: str, name: str
 ) -> Encoded:
-    """Turn a unit into a shard."""
+    """Turn units into a shard."""
     skipped, seconds = Skipped(), Counter()
     parts = [_Part.empty(tokenizer)]
     size = 0
-    documents = _timed(read_documents(unit, reading, skipped), seconds, "read")
-    for group in _groups(documents):
+    found = chain.from_iterable(read_documents(unit, reading, skipped) for unit in units)
+    for group in _groups(_timed(found, seconds, "read")):
         part, size_here = _encode_documents(group, tokenizer, language, seconds)
         parts.append(part)
         size += size_here

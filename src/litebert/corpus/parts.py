@@ -1,12 +1,34 @@
-"""Which of N machines prepares what: parts need no coordination, because units have numbers."""
+"""Which of N machines prepares what: parts need no coordination, because parcels have names.
+
+A parcel becomes one shard: a unit of a file, or a run of small files as a whole, so that a folder
+of a hundred thousand short texts does not become a hundred thousand shards.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from litebert.base.errors import SettingsError
+from litebert.corpus.sources import ReadSettings, Source, Unit, cut_units
 
 Part = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """Units that become a shard, and how much of the input lies before its end, for progress."""
+
+    source: int
+    number: int
+    units: tuple[Unit, ...]
+    read: int
+
+    @property
+    def shard(self) -> str:
+        """The name of its shard; names sort in the order of the input."""
+        return f"{self.source:06d}-{self.number:06d}.safetensors"
 
 
 def parse_part(text: str) -> Part:
@@ -23,6 +45,50 @@ def check_part(part: Part, text: str) -> None:
         raise SettingsError(f"part {text}: expected I/N with 1 <= I <= N, as in 2/3")
 
 
-def is_ours(number: int, part: Part) -> bool:
-    """Whether the part takes the unit, or the source, of this number."""
+def parcels(
+    sources: Sequence[Source], reading: ReadSettings, unit_bytes: int, part: Part
+) -> Iterator[Parcel]:
+    """The parcels of a part. All parts together give those of the whole, named alike.
+
+    Where there are files enough, parts take whole files, so that none reads what is not its own.
+    """
+    runs = _runs(sources, unit_bytes)
+    whole = len(runs) >= 2 * part[1]
+    before = 0
+    for place, run in enumerate(runs):
+        if not whole or _is_ours(place, part):
+            for parcel in _cut(run, reading, unit_bytes, before):
+                if whole or _is_ours(place + parcel.number, part):
+                    yield parcel
+        before += sum(source.size or 0 for source in run)
+
+
+def _runs(sources: Sequence[Source], unit_bytes: int) -> list[list[Source]]:
+    """Neighbouring small files together, up to the size of a unit; any other source alone."""
+    runs: list[list[Source]] = []
+    room = 0
+    for source in sources:
+        size = unit_bytes if source.size is None else source.size
+        if size > room:
+            runs.append([])
+            room = unit_bytes
+        runs[-1].append(source)
+        room -= size
+    return runs
+
+
+def _cut(
+    run: Sequence[Source], reading: ReadSettings, unit_bytes: int, before: int
+) -> Iterator[Parcel]:
+    first = run[0].number
+    if len(run) == 1:
+        for unit in cut_units(run[0], reading, unit_bytes):
+            yield Parcel(first, unit.number, (unit,), before + unit.consumed)
+        return
+    units = tuple(unit for source in run for unit in cut_units(source, reading, unit_bytes))
+    if units:
+        yield Parcel(first, 0, units, before + sum(source.size or 0 for source in run))
+
+
+def _is_ours(number: int, part: Part) -> bool:
     return number % part[1] == part[0] - 1

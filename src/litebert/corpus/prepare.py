@@ -28,7 +28,7 @@ from litebert.base.config import Settings
 from litebert.base.errors import FileError
 from litebert.base.files import flush, read_json, write_json, write_manifest
 from litebert.corpus.crew import Crew, Done, Task
-from litebert.corpus.parts import Part, check_part, is_ours
+from litebert.corpus.parts import Part, check_part, parcels
 from litebert.corpus.records import Skipped
 from litebert.corpus.sources import (
     UNIT_BYTES,
@@ -206,29 +206,12 @@ def _encode_all(
     """Have every missing shard of this part made."""
     task = Task(work, settings.reading, settings.language)
     with Crew(task, workers or os.cpu_count() or 1) as crew:
-        for unit, before in _our_units(sources, settings, part):
-            for done in crew.give(unit):
+        for parcel in parcels(sources, settings.reading, settings.unit_bytes, part):
+            for done in crew.give(parcel):
                 _note(progress, done, watch)
-            progress.read = before + unit.consumed
+            progress.read = parcel.read
         for done in crew.finish():
             _note(progress, done, watch)
-
-
-def _our_units(
-    sources: Sequence[Source], settings: PrepareSettings, part: Part
-) -> Iterator[tuple[Unit, int]]:
-    """The units of this part, and the bytes of the sources before theirs.
-
-    Where there are files enough, parts take whole files, so that none reads what is not its own.
-    """
-    whole = len(sources) >= 2 * part[1]
-    before = 0
-    for source in sources:
-        if not whole or is_ours(source.number, part):
-            for unit in cut_units(source, settings.reading, settings.unit_bytes):
-                if whole or is_ours(source.number + unit.number, part):
-                    yield unit, before
-        before += source.size or 0
 
 
 def _note(progress: Progress, done: Done, watch: Callable[[Progress], None]) -> None:

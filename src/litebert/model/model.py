@@ -179,9 +179,11 @@ class Model(nn.Module):
         tensors = {name: tensor.detach().cpu() for name, tensor in self.state_dict().items()}
         return Contents(self.config, tuple(self.heads), tensors, self.labels, self.metadata)
 
-    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write the model folder, which opens in `transformers` too."""
-        write_folder(self.contents(), Path(folder), overwrite=overwrite)
+    def save(
+        self, folder: str | Path, *, overwrite: bool = False, tokenizer: Path | None = None
+    ) -> None:
+        """Write the model folder, with the files of a tokenizer's; it opens in `transformers`."""
+        write_folder(self.contents(), Path(folder), overwrite=overwrite, beside=tokenizer)
 
     def _get(self, name: str) -> nn.Module:
         if name not in self.heads:

@@ -1,0 +1,347 @@
+"""Preparation: the same bytes whatever the workers, the parts, and how often it was killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from litebert.base.errors import FileError, LitebertError, SettingsError
+from litebert.corpus import crew
+from litebert.corpus.prepare import PrepareSettings, Progress, prepare
+from litebert.corpus.sources import ReadSettings
+from litebert.corpus.store import Store, open_store
+from litebert.text.tokenizer import load_tokenizer
+
+WORDS = ["river", "stone", "lamp", "green", "walks", "slowly", "under", "bridge", "a", "the"]
+SMALL = PrepareSettings(unit_bytes=4000, held_out=0.1)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A WordPiece vocabulary that knows the words and all letters."""
+    folder = tmp_path_factory.mktemp("tokenizer")
+    letters = [chr(c) for c in range(ord("a"), ord("z") + 1)]
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *letters, *WORDS]
+    pieces += [f"##{letter}" for letter in letters]
+    (folder / "vocab.txt").write_text("\n".join(dict.fromkeys(pieces)) + "\n")
+    return folder / "vocab.txt"
+
+
+def documents(count: int, seed: int = 0) -> list[str]:
+    chance = random.Random(seed)
+    return [
+        " ".join(
+            " ".join(chance.choices(WORDS, k=chance.randint(1, 12))).capitalize() + "."
+            for _ in range(chance.randint(1, 9))
+        )
+        for _ in range(count)
+    ]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("text") / "corpus.jsonl"
+    file.write_text("".join(json.dumps({"text": text}) + "\n" for text in documents(300)))
+    return file
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def reference(corpus: Path, tokenizer: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("reference") / "store"
+    prepare([str(corpus)], tokenizer, out, SMALL, workers=1)
+    return out
+
+
+def test_a_store_holds_every_sentence_in_order(reference: Path, tokenizer: Path) -> None:
+    store, words = open_store(reference), load_tokenizer(tokenizer)
+    decoded = []
+    for number in range(len(store.paths)):
+        shard = store.shard(number)
+        for low, high in zip(shard.documents, shard.documents[1:], strict=False):
+            edges = shard.sentences[low : high + 1].tolist()
+            pairs = zip(edges, edges[1:], strict=False)
+            decoded.append([words.decode(shard.ids[a:b].tolist()) for a, b in pairs])
+    assert len(store.paths) > 10
+    expected = [
+        [f"{sentence.strip().lower()}." for sentence in text.split(".") if sentence.strip()]
+        for text in documents(300)
+    ]
+    assert [[s.replace(" .", ".") for s in document] for document in decoded] == expected
+    assert store.total.documents == 300
+    assert store.total.sentences == sum(map(len, expected))
+    assert store.total.bytes == sum(len(text.encode()) for text in documents(300))
+    assert store.total.unknown == 0
+    store.check()
+
+
+def test_workers_change_nothing(
+    corpus: Path, tokenizer: Path, reference: Path, tmp_path: Path
+) -> None:
+    seen: list[int] = []
+
+    def watch(progress: Progress) -> None:
+        seen.append(progress.counts.documents)
+
+    made = prepare([str(corpus)], tokenizer, tmp_path / "store", SMALL, workers=2, watch=watch)
+    assert content(tmp_path / "store") == content(reference)
+    assert seen == sorted(seen)
+    assert seen[-1] == 300
+    assert set(made.progress.seconds) == {"read", "hash", "split", "encode", "write"}
+    assert not (tmp_path / "store.partial").exists()
+
+
+def test_compressed_input_gives_the_same_ids(
+    corpus: Path, tokenizer: Path, reference: Path, tmp_path: Path
+) -> None:
+    import gzip
+
+    packed = tmp_path / "corpus.jsonl.gz"
+    packed.write_bytes(gzip.compress(corpus.read_bytes()))
+    store = prepare([str(packed)], tokenizer, tmp_path / "store", SMALL, workers=1).store
+    plain = open_store(reference)
+    ids = [np.concatenate([s.shard(n).ids for n in range(len(s.paths))]) for s in (store, plain)]
+    assert np.array_equal(*ids)
+
+
+SCRIPT = """
+import sys
+from litebert.corpus.prepare import PrepareSettings, prepare
+if __name__ == "__main__":
+    settings = PrepareSettings(unit_bytes=4000, held_out=0.1)
+    prepare([sys.argv[1]], sys.argv[2], sys.argv[3], settings, workers=1)
+"""
+
+
+def test_killed_at_every_moment_it_goes_on(
+    corpus: Path, tokenizer: Path, reference: Path, tmp_path: Path
+) -> None:
+    """SIGKILL after each record, so every shard boundary is met; then undisturbed to the end."""
+    out, shards = tmp_path / "store", len(open_store(reference).paths)
+    kill = SCRIPT.replace("import sys", "import os, signal, sys\nfrom litebert.corpus import crew")
+    kill += """
+"""
+    kill = kill.replace(
+        'if __name__ == "__main__":',
+        """old, left = crew.write_whole, [int(sys.argv[4])]
+def write_whole(path, content):
+    left[0] -= 1
+    if left[0] == 0:
+        path.with_name(f".{path.name}.half").write_bytes(content[: len(content) // 2])
+        os.kill(os.getpid(), signal.SIGKILL)
+    old(path, content)
+crew.write_whole = write_whole
+if __name__ == "__main__":""",
+    )
+    chance, killed, finished = random.Random(3), 0, set[str]()
+    times: dict[str, int] = {}
+    while True:
+        arguments = [str(corpus), str(tokenizer), str(out), str(chance.randint(1, shards // 2))]
+        code = subprocess.run([sys.executable, "-c", kill, *arguments], check=False).returncode
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+        killed += 1
+        assert not out.exists()
+        work = Path(f"{out}.partial")
+        for name, changed in times.items():
+            assert (work / "store" / "shards" / name).stat().st_mtime_ns == changed, "made again"
+        for record in (work / "done").glob("*.json"):
+            shard = work / "store" / "shards" / f"{record.stem}.safetensors"
+            times[shard.name] = shard.stat().st_mtime_ns
+        finished |= set(times)
+    assert killed >= 3
+    assert content(out) == content(reference)
+
+
+def test_a_killed_parent_takes_its_workers_along(
+    corpus: Path, tokenizer: Path, reference: Path, tmp_path: Path
+) -> None:
+    """Workers must not go on alone, and the store is finished by the next run."""
+    script = SCRIPT.replace("workers=1", "workers=2, watch=lambda progress: print(1, flush=True)")
+    out = tmp_path / "store"
+    command = [sys.executable, "-c", script, str(corpus), str(tokenizer), str(out)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()  # the first shard is done, so workers are up
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.read()  # ends when every worker has closed it
+    process.stdout.close()
+    made = prepare([str(corpus)], tokenizer, out, SMALL, workers=1)
+    assert made.progress.reused >= 1
+    assert content(out) == content(reference)
+
+
+def test_a_finished_store_is_not_made_again(
+    corpus: Path, tokenizer: Path, reference: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "store"
+    shutil.copytree(reference, out)
+    before = content(out)
+    made = prepare([str(corpus)], tokenizer, out, SMALL, workers=1)
+    assert made.progress.counts.documents == 0
+    assert content(out) == before
+    with pytest.raises(FileError, match=r"held_out: 0\.1 there, 0\.2 wanted"):
+        prepare([str(corpus)], tokenizer, out, PrepareSettings(unit_bytes=4000, held_out=0.2))
+
+
+def test_settings_cannot_change_midway(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
+    out = tmp_path / "store"
+
+    def stop(progress: Progress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare([str(corpus)], tokenizer, out, SMALL, workers=1, watch=stop)
+    other = PrepareSettings(unit_bytes=4000, held_out=0.1, language="de")
+    with pytest.raises(FileError, match=r"settings\.language: en there, de wanted"):
+        prepare([str(corpus)], tokenizer, out, other, workers=1)
+    assert prepare([str(corpus)], tokenizer, out, SMALL, workers=1).progress.reused == 1
+
+
+def test_two_at_once_in_one_folder(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
+    out = tmp_path / "store"
+
+    def again(progress: Progress) -> None:
+        prepare([str(corpus)], tokenizer, out, SMALL, workers=1)
+
+    with pytest.raises(FileError, match="another `litebert prepare` is at work"):
+        prepare([str(corpus)], tokenizer, out, SMALL, workers=1, watch=again)
+
+
+def test_parts_joined_are_one_run(
+    corpus: Path, tokenizer: Path, reference: Path, tmp_path: Path
+) -> None:
+    folders = [tmp_path / f"part{number}" for number in (1, 2, 3)]
+    for number, folder in enumerate(folders, start=1):
+        prepare([str(corpus)], tokenizer, folder, SMALL, part=(number, 3), workers=1)
+    joined, whole = open_store(*reversed(folders)), open_store(reference)
+    assert [path.name for path in joined.paths] == [path.name for path in whole.paths]
+    assert [p.read_bytes() for p in joined.paths] == [p.read_bytes() for p in whole.paths]
+    with pytest.raises(SettingsError, match="list all parts"):
+        Store(folders[:2]).require_whole()
+
+
+def test_many_files_are_dealt_out_whole(tokenizer: Path, tmp_path: Path) -> None:
+    """With files enough, a part does not even open what is not its own."""
+    for number in range(6):
+        text = "\n\n".join(documents(20, number))
+        (tmp_path / f"{number}.txt").write_text(text)
+    inputs = [str(tmp_path / f"{number}.txt") for number in range(6)]
+    whole = prepare(inputs, tokenizer, tmp_path / "whole", SMALL, workers=1).store
+    for part in (1, 2):
+        prepare(inputs, tokenizer, tmp_path / f"p{part}", SMALL, part=(part, 2), workers=1)
+    names = [{p.name[:6] for p in open_store(tmp_path / f"p{n}").paths} for n in (1, 2)]
+    assert names == [{"000000", "000002", "000004"}, {"000001", "000003", "000005"}]
+    joined = open_store(tmp_path / "p1", tmp_path / "p2")
+    assert [p.read_bytes() for p in joined.paths] == [p.read_bytes() for p in whole.paths]
+
+
+def test_duplicates_are_left_out_across_parts(tokenizer: Path, tmp_path: Path) -> None:
+    texts = documents(40)
+    repeated = [*texts, *texts[:15], *documents(5, 9), texts[0]]
+    file = tmp_path / "repeated.jsonl"
+    file.write_text("".join(json.dumps({"text": text}) + "\n" for text in repeated))
+    settings = SMALL.model_copy(update={"drop_duplicates": True})
+    for part in (1, 2):
+        prepare([str(file)], tokenizer, tmp_path / f"{part}", settings, part=(part, 2), workers=1)
+    store = open_store(tmp_path / "1", tmp_path / "2")
+    kept = [store.chosen(n, slice(None), "all") for n in range(len(store.paths))]
+    assert sum(int(mask.sum()) for mask in kept) == len(set(repeated))
+    first = np.concatenate(kept)
+    assert first[:40].all()
+    assert not first[40:55].any()
+
+
+def test_nothing_to_prepare(tokenizer: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").write_text("")
+    (tmp_path / "blank.txt").write_text("\n  \n\n")
+    with pytest.raises(FileError, match="no text at all"):
+        prepare([str(tmp_path / "*.txt")], tokenizer, tmp_path / "store", workers=1)
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_full_disk_leaves_no_store(
+    corpus: Path, tokenizer: Path, reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = os.fsync, []
+
+    def full(descriptor: int) -> None:
+        calls.append(descriptor)
+        if len(calls) > 4:
+            raise OSError(28, "No space left on device")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(FileError, match="No space left on device"):
+        prepare([str(corpus)], tokenizer, tmp_path / "store", SMALL, workers=1)
+    assert not (tmp_path / "store").exists()
+    monkeypatch.setattr(os, "fsync", real)
+    assert prepare([str(corpus)], tokenizer, tmp_path / "store", SMALL, workers=1).progress.reused
+    assert content(tmp_path / "store") == content(reference)
+
+
+def test_a_bad_record_in_a_worker_is_one_sentence(
+    corpus: Path, tokenizer: Path, tmp_path: Path
+) -> None:
+    bad = tmp_path / "bad.jsonl"
+    bad.write_bytes(corpus.read_bytes() + b'{"text": "caf\xe9"}\n')
+    with pytest.raises(LitebertError, match=r"bad\.jsonl, line 301.*UTF-8"):
+        prepare([str(bad)], tokenizer, tmp_path / "store", SMALL, workers=2)
+    assert not (tmp_path / "store").exists()
+    skipping = SMALL.model_copy(update={"reading": ReadSettings(on_error="skip")})
+    made = prepare([str(bad)], tokenizer, tmp_path / "other", skipping, workers=1)
+    assert made.store.total.documents == 300
+    assert sum(made.store.skipped.values()) == 1
+    assert "line 301" in "".join(made.progress.left_out.messages.values())
+
+
+def test_other_text_on_a_pipe_is_noticed(tokenizer: Path, tmp_path: Path) -> None:
+    """A unit that carries its text is recognised by its checksum when the work goes on."""
+    import gzip
+
+    file, out = tmp_path / "text.txt.gz", tmp_path / "store"
+    file.write_bytes(gzip.compress("\n\n".join(documents(60)).encode()))
+
+    def stop(progress: Progress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare([str(file)], tokenizer, out, SMALL, workers=1, watch=stop)
+    size = file.stat().st_size
+    other = gzip.compress("\n\n".join(documents(60, 1)).encode())
+    file.write_bytes((other + bytes(size))[:size] if len(other) < size else other)
+    with pytest.raises(FileError, match="other text"):
+        prepare([str(file)], tokenizer, out, SMALL, workers=1)
+
+
+def test_records_speak_only_of_whole_shards(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
+    out = tmp_path / "store"
+
+    def stop(progress: Progress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare([str(corpus)], tokenizer, out, SMALL, workers=1, watch=stop)
+    shard = next((tmp_path / "store.partial" / "store" / "shards").iterdir())
+    shard.write_bytes(shard.read_bytes()[:-1])
+    assert prepare([str(corpus)], tokenizer, out, SMALL, workers=1).progress.reused == 0
+    open_store(out).check()
+    assert crew.Done.model_fields["sha256"]
