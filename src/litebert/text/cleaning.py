@@ -69,6 +69,22 @@ def clean_aligned(text: str, recipe: str) -> tuple[str, list[int], list[int]]:
     return _collapse_aligned(*aligned) if steps.collapse else aligned
 
 
+def clean_words(words: list[str], recipe: str) -> list[str]:
+    """Each word cleaned, as `clean` would; ASCII words all at once. No word may hold a space."""
+    steps = recipe_named(recipe)
+    if not steps.collapse:
+        return [clean(word, recipe) for word in words]
+    plain = [word for word in words if word.isascii()]
+    text = steps.normalize(" ".join(plain))
+    if steps.lower:
+        text = text.lower()
+    parts = text.split(" ")
+    if len(parts) != len(plain) or parts != text.split():  # odd whitespace, or nothing left
+        return [clean(word, recipe) for word in words]
+    cleaned = iter(parts)
+    return [next(cleaned) if word.isascii() else clean(word, recipe) for word in words]
+
+
 def recipe_named(name: str) -> Recipe:
     """The recipe of that name."""
     if name not in RECIPES:

@@ -2,15 +2,13 @@
 
 Words of a sentence are cut independently of each other, but for one thing: the library adds scores
 in single precision along the whole sentence, so that an exact tie (`kk` `k` or `k` `kk`) falls
-either way depending on what stands before. A tie takes the same pieces in another order, which
-needs a repeated stretch of characters; such words are looked at closely and, if they really tie,
-their sentence is encoded whole.
+either way depending on what stands before. An exact tie is the same pieces in another order that
+spell the same word; a sentence with such a word is encoded whole.
 """
 
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +23,7 @@ from litebert.text.sentencepiece_file import (
     charsmap_has_spaces,
     read_model,
 )
+from litebert.text.ties import Ties
 from litebert.text.word_starts import SPACE
 
 FILE = "spiece.model"
@@ -35,8 +34,6 @@ _NAMES = {
     "sep": ("[SEP]", "<sep>", "</s>"),
     "mask": ("[MASK]", "<mask>"),
 }
-_REPEATS = re.compile(r"(.)(.{0,15}?)\1\2\1")
-_TIE = 1e-3  # scores nearer than this can change places by rounding
 
 
 class SentencePieceBackend:
@@ -59,6 +56,7 @@ class SentencePieceBackend:
         self.special_mask = np.array([kind not in ordinary for kind in self.model.types])
         self.special_mask[[special.pad, special.cls, special.sep, special.mask]] = True
         self.splits_at_spaces = _splits_at_spaces(self.model)
+        self._ties = Ties(self.pieces, self.special_mask)
         self._scores = viterbi_scores(self.model)
 
     def encode(self, texts: list[str]) -> list[list[int]]:
@@ -69,17 +67,9 @@ class SentencePieceBackend:
         """The ids of cleaned words; None for those that tie."""
         del first
         encoded: list[Sequence[int] | None] = list(self.encode(words))
-        for index, word in enumerate(words):
-            if _REPEATS.search(word) is not None and self._ties(word):
-                encoded[index] = None
+        for index in self._ties.words(encoded):
+            encoded[index] = None
         return encoded
-
-    def _ties(self, word: str) -> bool:
-        best = self._processor.nbest_encode(word, nbest_size=2)
-        if len(best) < 2:
-            return False
-        first, second = (sum(self._scores[i] for i in ids) for ids in best)
-        return abs(first - second) < _TIE
 
     def encode_offsets(self, text: str) -> tuple[list[int], Offsets]:
         """The ids of a cleaned text and where each piece stands in it."""

@@ -211,18 +211,19 @@ def _distance(units: np.ndarray) -> np.ndarray:
 def charsmap_has_spaces(charsmap: bytes) -> bool:
     """Whether a normalization rule looks across a space, so words cannot be taken one by one."""
     units, _ = split_charsmap(charsmap)
-    frontier = _distance(units[:1])
     labels = np.arange(1, 256, dtype=np.uint32)
-    seen = 0
-    while frontier.size and seen <= units.size:
-        seen += frontier.size
+    seen = np.zeros(units.size, bool)
+    frontier = _distance(units[:1])  # where the children of each node begin; branches may meet
+    while frontier.size:
+        seen[frontier] = True
         places = frontier[:, None] ^ labels
         found = (units[places] & (_LEAF | np.uint32(0xFF))) == labels
         if found[:, 0x20 - 1].any():
             return True
         reached = places[found]
-        frontier = reached ^ _distance(units[reached])
-    return seen > units.size  # a loop: not a tree, so not to be trusted
+        frontier = np.unique(reached ^ _distance(units[reached]))
+        frontier = frontier[~seen[frontier]]
+    return False
 
 
 def write_model(

@@ -108,7 +108,7 @@ class Tokenizer:
         return self._backend.encode([self.clean(text) for text in texts])
 
     def _encode_words(self, words: list[str], first: bool) -> list[Sequence[int] | None]:
-        return self._backend.encode_words([self.clean(word) for word in words], first)
+        return self._backend.encode_words(cleaners.clean_words(words, self.cleaning), first)
 
 
 def load_tokenizer(path: str | Path) -> Tokenizer:

@@ -34,7 +34,10 @@ _BYTES_NAMES = {
 }
 # Placeholders in published vocabularies that no text produces.
 _PLACEHOLDER = re.compile(r"\[unused\d+\]|madeupword\d+")
-_BATCH = 512  # words joined into one call of the library
+MOST_PARTS = 400_000  # parts of words remembered, then afresh
+# Where both kinds cut a word before looking at their vocabulary; only ASCII is taken apart here.
+_AT_PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]|[^!-/:-@\[-`{-~]+")
+_GPT2_ASCII = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+")
 
 
 class BadVocabulary(ValueError):
@@ -51,6 +54,16 @@ class _EngineBackend:
         self.special_mask = np.array([bool(_PLACEHOLDER.fullmatch(piece)) for piece in pieces])
         self.special_mask[list(vars(special).values())] = True
         self._engine = engine
+        self._parts: dict[str, list[int]] = {}
+
+    def _encode_part(self, part: str) -> list[int]:
+        """The ids of a part of a word, remembered: words differ by punctuation, parts recur."""
+        ids = self._parts.get(part)
+        if ids is None:
+            if len(self._parts) >= MOST_PARTS:
+                self._parts.clear()
+            ids = self._parts[part] = self._engine.encode(part, add_special_tokens=False).ids
+        return ids
 
     def encode(self, texts: list[str]) -> list[list[int]]:
         """The ids of cleaned texts, one by one: the library's batches start threads."""
@@ -87,7 +100,12 @@ class WordPieceBackend(_EngineBackend):
     def encode_words(self, words: list[str], first: bool) -> list[Sequence[int] | None]:
         """The ids of cleaned words; no word depends on its neighbours."""
         del first
-        return list(self.encode(words))
+        return [self._encode_word(word) for word in words]
+
+    def _encode_word(self, word: str) -> list[int]:
+        if word.isalnum():
+            return self._encode_part(word)
+        return [i for part in _AT_PUNCTUATION.findall(word) for i in self._encode_part(part)]
 
     def pipeline(self) -> dict[str, Any]:
         """WordPiece over words and punctuation; ideographs stand alone."""
@@ -139,11 +157,15 @@ class BytesBackend(_EngineBackend):
 
         Whitespace other than single spaces is grouped by what stands around it.
         """
-        plain = [word != "" and not any(map(str.isspace, word)) for word in words]
         space = "" if first else " "
-        kept = [space + word for word, is_plain in zip(words, plain, strict=True) if is_plain]
-        encoded = iter(self.encode(kept))
-        return [next(encoded) if is_plain else None for is_plain in plain]
+        return [
+            None if word.split() != [word] else self._encode_word(space + word) for word in words
+        ]
+
+    def _encode_word(self, word: str) -> list[int]:
+        if not word.isascii():
+            return self._encode_part(word)
+        return [i for part in _GPT2_ASCII.findall(word) for i in self._encode_part(part)]
 
     def pipeline(self) -> dict[str, Any]:
         """BPE over GPT-2's byte alphabet."""

@@ -18,7 +18,7 @@ import numpy as np
 
 LONGEST_WORD = 40  # characters
 MOST_WORDS = 400_000  # then the cache starts afresh, about 70 MB
-_EMPTY, _WHOLE = 0, 1  # codes: no ids; encode the text as a whole
+_UNKNOWN, _EMPTY, _WHOLE = -1, 0, 1  # codes: not seen yet; no ids; encode the whole text
 
 Ids = Sequence[int]
 EncodeWords = Callable[[list[str], bool], list[Ids | None]]
@@ -49,7 +49,6 @@ class WordCache:
         counts = np.fromiter(map(str.count, texts, repeat(" ")), np.int64, len(texts)) + 1
         firsts = np.cumsum(counts) - counts
         codes = self._look_up(texts, firsts)
-        self._learn()
         learned = self._table.size
         self._encode_whole(texts, codes, counts, firsts)
         lengths_of_words, ids = self._table.gather(codes)
@@ -61,19 +60,23 @@ class WordCache:
         if self._first_differs:  # no raw word has a space: it marks first words
             for position in firsts.tolist():
                 words[position] = " " + words[position]
-        return np.fromiter(map(self._codes.__getitem__, words), np.int64, len(words))
+        known = map(self._codes.get, words, repeat(_UNKNOWN))
+        codes = np.fromiter(known, np.int64, len(words))
+        unknown = np.flatnonzero(codes == _UNKNOWN)
+        if unknown.size:
+            codes[unknown] = self._learn([words[index] for index in unknown.tolist()])
+        return codes
 
-    def _learn(self) -> None:
-        new = self._codes.new
-        if not new:
-            return
+    def _learn(self, words: list[str]) -> np.ndarray:
+        """Codes for words not seen before; those too long to come again are not kept."""
+        new = [word for word in dict.fromkeys(words) if len(word) <= LONGEST_WORD]
+        self._codes.update(zip(new, range(self._table.size[0], self._table.size[0] + len(new))))
         if self._first_differs:
-            first = [word.startswith(" ") for word in new]
-            ids = self._learn_in_two(new, first)
+            ids = self._learn_in_two(new, [word.startswith(" ") for word in new])
         else:
             ids = self._encode_words(new, False)
         self._table.append(ids)
-        self._codes.new = []
+        return np.fromiter(map(self._codes.get, words, repeat(_WHOLE)), np.int64, len(words))
 
     def _learn_in_two(self, new: list[str], first: list[bool]) -> list[Ids | None]:
         openers = iter(self._encode_words([w[1:] for w, f in zip(new, first) if f], True))
@@ -95,25 +98,9 @@ class WordCache:
         self._table.append(self._encode_texts([texts[index] for index in which.tolist()]))
 
     def _forget(self) -> None:
-        self._codes = _Codes()
+        self._codes: dict[str, int] = {}
         self._table = _Table()
         self._table.append([(), None])  # _EMPTY, _WHOLE
-
-
-class _Codes(dict[str, int]):
-    """Word -> row of the table; an unknown word gets the next row and is noted as new."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.new: list[str] = []
-
-    def __missing__(self, word: str) -> int:
-        if len(word) > LONGEST_WORD:
-            return _WHOLE
-        code = len(self) + 2  # after _EMPTY and _WHOLE
-        self[word] = code
-        self.new.append(word)
-        return code
 
 
 class _Table:

@@ -1,0 +1,201 @@
+"""Training a tokenizer from raw sentences.
+
+Sentences are cleaned by the tokenizer's own recipe, sampled uniformly into bounded memory, and
+handed to the trainer of the kind. The same sentences, settings and seed give the same tokenizer.
+SentencePiece takes ALBERT's flags; its own normalization is off, because cleaning is ours.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import sentencepiece
+from tokenizers import Tokenizer as Engine
+from tokenizers import models, normalizers, pre_tokenizers, trainers
+
+from litebert.base.errors import SettingsError, did_you_mean
+from litebert.text.cleaning import clean, recipe_named
+from litebert.text.contract import KINDS, Backend
+from litebert.text.sampling import reservoir
+from litebert.text.sentencepiece_backend import SentencePieceBackend
+from litebert.text.tokenizer import Tokenizer
+from litebert.text.vocabulary_backends import BytesBackend, WordPieceBackend
+
+DEFAULT_SAMPLE = 1_000_000  # sentences
+LONGEST_SENTENCE = 1000  # characters; longer ones are cut, the trainer would drop them
+_THREADS = 4  # fixed, because the order of sums changes the last digits of scores
+_USER_DEFINED = ["(", ")", '"', "-", ".", "–", "£", "€"]
+_PROGRESS_EVERY = 10_000
+_MASK = "<mask>"
+
+
+def train_tokenizer(
+    sentences: Iterable[str],
+    kind: str,
+    vocab_size: int,
+    cleaning: str | None = None,
+    *,
+    language: str | None = None,
+    sample: int = DEFAULT_SAMPLE,
+    seed: int = 0,
+    character_coverage: float = 0.99995,
+    progress: Callable[[int], None] | None = None,
+) -> Tokenizer:
+    """A tokenizer of `vocab_size` pieces; `progress` is told how many sentences were read."""
+    if kind not in KINDS:
+        raise SettingsError(f"tokenizer kind {kind!r} is not known; {did_you_mean(kind, KINDS)}")
+    cleaning = cleaning or default_cleaning(kind, language)
+    recipe_named(cleaning)
+    _check_numbers(vocab_size, sample, character_coverage)
+    cleaned = _cleaned(sentences, cleaning, progress)
+    chosen = reservoir(cleaned, sample, seed)
+    if not chosen:
+        raise SettingsError("there is no text to train a tokenizer from: every sentence is empty")
+    trainer = _TRAINERS[kind]
+    return Tokenizer(trainer(chosen, vocab_size, character_coverage), cleaning)
+
+
+def default_cleaning(kind: str, language: str | None) -> str:
+    """Bytes need none; English takes ALBERT's, everything else what destroys nothing."""
+    if kind == "bytes":
+        return "none"
+    return "english" if language is not None and re.match(r"en\b", language) else "multilingual"
+
+
+def _check_numbers(vocab_size: int, sample: int, coverage: float) -> None:
+    if not 0 < vocab_size <= 1_000_000:
+        raise SettingsError(f"vocabulary {vocab_size:,}: choose between 1 and 1,000,000 pieces")
+    if sample < 1:
+        raise SettingsError(f"sample {sample}: take at least one sentence")
+    if not 0.9 <= coverage <= 1:
+        raise SettingsError(f"character coverage {coverage}: choose between 0.9 and 1")
+
+
+def _cleaned(
+    sentences: Iterable[str], cleaning: str, progress: Callable[[int], None] | None
+) -> Iterator[str]:
+    count = 0
+    for count, sentence in enumerate(sentences, 1):
+        text = clean(sentence, cleaning)
+        for start in range(0, len(text), LONGEST_SENTENCE):
+            part = text[start : start + LONGEST_SENTENCE]
+            if not part.isspace():
+                yield part
+        if progress is not None and count % _PROGRESS_EVERY == 0:
+            progress(count)
+    if progress is not None:
+        progress(count)
+
+
+def _train_sentencepiece(sentences: list[str], vocab_size: int, coverage: float) -> Backend:
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(sentences),
+            model_writer=model,
+            model_type="unigram",
+            vocab_size=vocab_size,
+            pad_id=0,
+            unk_id=1,
+            bos_id=-1,
+            eos_id=-1,
+            control_symbols=["[CLS]", "[SEP]", "[MASK]"],
+            user_defined_symbols=_USER_DEFINED,
+            character_coverage=coverage,
+            normalization_rule_name="identity",
+            max_sentence_length=8 * LONGEST_SENTENCE,  # bytes
+            num_threads=_THREADS,
+            minloglevel=3,
+        )
+    except RuntimeError as error:
+        raise _explain(str(error), vocab_size) from None
+    return SentencePieceBackend(model.getvalue())
+
+
+def _explain(message: str, vocab_size: int) -> SettingsError:
+    """SentencePiece's complaint as one of ours."""
+    largest = re.search(r"value <= (\d+)", message)
+    if largest:
+        return _too_large(vocab_size, int(largest[1]))
+    smallest = re.search(r"smaller than required_chars\. \d+ vs (\d+)", message)
+    if smallest:
+        return SettingsError(
+            f"vocabulary {vocab_size:,} is too small: the text's characters alone need "
+            f"{int(smallest[1]):,} pieces; ask for more or lower the character coverage"
+        )
+    reason = message.rsplit("] ", 1)[-1] or message
+    return SettingsError(
+        f"a vocabulary of {vocab_size:,} pieces cannot be trained from this text ({reason}); "
+        "use more text or fewer pieces"
+    )
+
+
+def _too_large(vocab_size: int, largest: int) -> SettingsError:
+    return SettingsError(
+        f"vocabulary {vocab_size:,} is larger than this text supports; "
+        f"use at most {largest:,} pieces, or more text"
+    )
+
+
+def _train_wordpiece(sentences: list[str], vocab_size: int, coverage: float) -> Backend:
+    del coverage
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    engine = Engine(models.WordPiece(unk_token="[UNK]"))
+    engine.normalizer = normalizers.BertNormalizer(strip_accents=False, lowercase=False)
+    engine.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=vocab_size, special_tokens=specials, show_progress=False
+    )
+    vocabulary = _train_engine(engine, trainer, sentences)["vocab"]
+    return WordPieceBackend(_exactly(vocabulary, vocab_size))
+
+
+def _train_bytes(sentences: list[str], vocab_size: int, coverage: float) -> Backend:
+    del coverage
+    smallest = 256 + 5
+    if vocab_size < smallest:
+        raise SettingsError(
+            f"vocabulary {vocab_size:,} is too small: the bytes and special pieces alone are "
+            f"{smallest}"
+        )
+    engine = Engine(models.BPE())
+    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size - 1,
+        special_tokens=["<s>", "<pad>", "</s>", "<unk>"],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    model = _train_engine(engine, trainer, sentences)
+    vocabulary = model["vocab"] | {_MASK: len(model["vocab"])}
+    merges = [tuple(pair) for pair in model["merges"]]
+    return BytesBackend(_exactly(vocabulary, vocab_size), merges)
+
+
+def _train_engine(engine: Engine, trainer: Any, sentences: list[str]) -> dict[str, Any]:
+
+
+    engine.train_from_iterator(sentences, trainer, length=len(sentences))
+    return json.loads(engine.to_str())["model"]
+
+
+def _exactly(vocabulary: dict[str, int], vocab_size: int) -> list[str]:
+    if len(vocabulary) < vocab_size:
+        raise _too_large(vocab_size, len(vocabulary))
+    if len(vocabulary) > vocab_size:
+        raise SettingsError(
+            f"vocabulary {vocab_size:,} is too small: the text's characters alone need "
+            f"{len(vocabulary):,} pieces"
+        )
+    return sorted(vocabulary, key=vocabulary.__getitem__)
+
+
+_TRAINERS: dict[str, Callable[[list[str], int, float], Backend]] = {
+    "sentencepiece": _train_sentencepiece,
+    "wordpiece": _train_wordpiece,
+    "bytes": _train_bytes,
+}
