@@ -19,9 +19,9 @@ import sentencepiece
 from tokenizers import pre_tokenizers
 
 from litebert.corpus.prepare import PrepareSettings, prepare
-from litebert.reading.sources import ReadSettings
 from litebert.corpus.store import Store
 from litebert.corpus.window import Window
+from litebert.reading.sources import ReadSettings
 from litebert.text.contract import SpecialIds
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
@@ -52,7 +52,10 @@ def make_window(documents: Sequence[Sequence[int]], seed: int = 0) -> Window:
 
 
 def random_lengths(
-    seed: int, documents: int, sentences: tuple[int, int] = (1, 12), tokens: tuple[int, int] = (1, 25)
+    seed: int,
+    documents: int,
+    sentences: tuple[int, int] = (1, 12),
+    tokens: tuple[int, int] = (1, 25),
 ) -> list[list[int]]:
     """Token counts of the sentences of random documents; bounds are inclusive."""
     chance = np.random.default_rng(seed)
@@ -74,7 +77,14 @@ def write_wordpiece(folder: Path) -> Path:
 def write_bytes(folder: Path) -> Path:
     """Byte-level BPE without a single merge."""
     folder.mkdir(parents=True, exist_ok=True)
-    pieces = ["<s>", "<pad>", "</s>", "<unk>", *sorted(pre_tokenizers.ByteLevel.alphabet()), "<mask>"]
+    pieces = [
+        "<s>",
+        "<pad>",
+        "</s>",
+        "<unk>",
+        *sorted(pre_tokenizers.ByteLevel.alphabet()),
+        "<mask>",
+    ]
     (folder / "vocab.json").write_text(json.dumps({piece: n for n, piece in enumerate(pieces)}))
     (folder / "merges.txt").write_text("#version: 0.2\n")
     return folder
@@ -87,7 +97,7 @@ def write_sentencepiece(folder: Path, sentences: Iterable[str], size: int = 400)
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(sentences), model_writer=model, vocab_size=size,
             pad_id=0, unk_id=1, bos_id=-1, eos_id=-1, control_symbols=["[CLS]", "[SEP]", "[MASK]"],
-            user_defined_symbols=list('()"-.–£€'), minloglevel=2, hard_vocab_limit=False,
+            user_defined_symbols=['(', ')', '"', '-', '.'], minloglevel=2, hard_vocab_limit=False,
         )  # fmt: skip
     return folder
 
