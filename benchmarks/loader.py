@@ -97,7 +97,7 @@ def peer(store: Any, length: int, batch: int) -> Iterator[Any]:
     ids = np.asarray(store.shard(0).ids).astype(np.int64)
     text = length - 2
     rows = ids[: len(ids) // text * text].reshape(-1, text)
-    examples = [
+    examples: Any = [
         {"input_ids": [fast.cls_token_id, *row.tolist(), fast.sep_token_id]} for row in rows
     ]
     collate = DataCollatorForLanguageModeling(fast, mlm_probability=0.15)

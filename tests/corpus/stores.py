@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import sentencepiece
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
 from tokenizers import pre_tokenizers
 
 from litebert.corpus.prepare import PrepareSettings, prepare
@@ -63,13 +63,39 @@ def random_lengths(
     return [chance.integers(tokens[0], tokens[1] + 1, count).tolist() for count in counts]
 
 
+def tail(number: int) -> str:
+    """A piece of letters only, which continues a word."""
+    return f"x{chr(97 + number // 20)}{chr(97 + number % 20)}"
+
+
+def write_pieces(folder: Path) -> Path:
+    """A SentencePiece model with a piece for each numbered sentence, ordinary word and tail."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model = ModelProto()
+    model.trainer_spec.model_type = model.trainer_spec.UNIGRAM
+    model.trainer_spec.vocab_size = FIRST_ID + SENTENCES + WORDS + TAILS
+    model.trainer_spec.pad_id, model.trainer_spec.unk_id = 0, 1
+    model.trainer_spec.bos_id = model.trainer_spec.eos_id = -1
+    model.normalizer_spec.name = "identity"
+    control, unknown, normal = 3, 2, 1
+    rows = [("<pad>", control), ("<unk>", unknown)]
+    rows += [(piece, control) for piece in ("[CLS]", "[SEP]", "[MASK]")]
+    rows += [(f"▁s{number}", normal) for number in range(SENTENCES)]
+    rows += [(f"▁w{number}q", normal) for number in range(WORDS)]
+    rows += [(tail(number), normal) for number in range(TAILS)]
+    for piece, kind in rows:
+        model.pieces.add(piece=piece, score=-1.0 if kind == normal else 0.0, type=kind)
+    (folder / "spiece.model").write_bytes(model.SerializeToString())
+    return folder
+
+
 def write_wordpiece(folder: Path) -> Path:
-    """A WordPiece vocabulary: numbered sentences, ordinary words and continuations."""
+    """BERT's kind: the same words, their tails with ##."""
     folder.mkdir(parents=True, exist_ok=True)
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     pieces += [f"s{number}" for number in range(SENTENCES)]
     pieces += [f"w{number}q" for number in range(WORDS)]
-    pieces += [f"##x{number}x" for number in range(TAILS)]
+    pieces += [f"##{tail(number)}" for number in range(TAILS)]
     (folder / "vocab.txt").write_text("".join(piece + "\n" for piece in pieces))
     return folder
 
@@ -90,22 +116,10 @@ def write_bytes(folder: Path) -> Path:
     return folder
 
 
-def write_sentencepiece(folder: Path, sentences: Iterable[str], size: int = 400) -> Path:
-    """A small unigram model with ALBERT's flags."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "spiece.model").open("wb") as model:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(sentences), model_writer=model, vocab_size=size,
-            pad_id=0, unk_id=1, bos_id=-1, eos_id=-1, control_symbols=["[CLS]", "[SEP]", "[MASK]"],
-            user_defined_symbols=['(', ')', '"', '-', '.'], minloglevel=2, hard_vocab_limit=False,
-        )  # fmt: skip
-    return folder
-
-
 def make_documents(
     seed: int, count: int, sentences: tuple[int, int] = (1, 12), words: tuple[int, int] = (0, 14)
 ) -> list[list[str]]:
-    """Documents of sentences "s<number> w3qx7x w12q …": numbers count on through the corpus."""
+    """Documents of sentences "s<number> w3qxab w12q …": numbers count on through the corpus."""
     chance = np.random.default_rng(seed)
     documents, number = [], 0
     for _ in range(count):
@@ -113,7 +127,7 @@ def make_documents(
         for _ in range(chance.integers(sentences[0], sentences[1] + 1)):
             parts = [f"s{number}"]
             for _ in range(chance.integers(words[0], words[1] + 1)):
-                tails = "".join(f"x{chance.integers(TAILS)}x" for _ in range(chance.integers(3)))
+                tails = "".join(tail(chance.integers(TAILS)) for _ in range(chance.integers(3)))
                 parts.append(f"w{chance.integers(WORDS)}q{tails}")
             document.append(" ".join(parts))
             number += 1
@@ -148,7 +162,8 @@ def make_store(
 
 def sentence_numbers(tokenizer: Tokenizer) -> np.ndarray:
     """For each id the number of the sentence that it opens, or -1."""
-    numbered = [piece[1:] if piece[0] == "s" else "" for piece in tokenizer.pieces]
+    numbered = [piece.removeprefix("▁") for piece in tokenizer.pieces]
+    numbered = [piece[1:] if piece[:1] == "s" else "" for piece in numbered]
     return np.array([int(number) if number.isdigit() else -1 for number in numbered])
 
 

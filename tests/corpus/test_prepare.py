@@ -17,7 +17,7 @@ import pytest
 from litebert.base.errors import FileError, LitebertError, SettingsError
 from litebert.corpus import crew
 from litebert.corpus.prepare import PrepareSettings, Progress, prepare
-from litebert.corpus.sources import ReadSettings
+from litebert.reading.sources import ReadSettings
 from litebert.corpus.store import Store, open_store
 from litebert.text.tokenizer import load_tokenizer
 

@@ -1,1 +1,1 @@
-"""Raw text to batches: sources, the store, samples, the loader."""
+"""Raw text to batches: preparation, the store, samples, the loader."""

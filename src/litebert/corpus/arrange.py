@@ -31,6 +31,7 @@ from litebert.corpus.chance import Bits, For, below, draw, heads, uniform
 from litebert.corpus.window import Numbers, Window
 
 NO_LABEL = -1
+Run = tuple[Numbers, Numbers]  # tokens [start, end), of many samples
 
 
 class Arrangement(Settings):
@@ -91,10 +92,10 @@ class Samples:
         edges = np.concatenate([[0], np.cumsum(counts)])
         pieces = np.repeat(self.fragments[chosen] - edges[:-1], counts) + np.arange(edges[-1])
         columns = {field.name: getattr(self, field.name) for field in fields(self)}
-        taken = {name: column[chosen] for name, column in columns.items() if name != "fragments"
-                 and name not in ("starts", "ends", "types")}  # fmt: skip
-        taken |= {name: columns[name][pieces] for name in ("starts", "ends", "types")}
-        return type(self)(fragments=edges, **taken)
+        of_fragments = {name: columns.pop(name)[pieces] for name in ("starts", "ends", "types")}
+        columns.pop("fragments")
+        of_samples = {name: column[chosen] for name, column in columns.items()}
+        return type(self)(fragments=edges, **of_fragments, **of_samples)
 
     def lengths(self, joint: int) -> Numbers:
         """Tokens of each sample with [CLS] and [SEP], of which `joint` stand between segments."""
@@ -118,40 +119,44 @@ def arrange(
 
 
 def _pairs(window: Window, rules: Arrangement, limit: int, seed: int, copy: int) -> Samples:
-    chunks = _Chunks(window, rules, limit, seed, copy)
-    first = _follow(chunks.next(np.arange(len(window.sentences) - 1)))
+    """Chunks of sentences split in two: A, and B or what stands in its place."""
+    chunks, cum = _Chunks(window, rules, limit, seed, copy), window.sentences
+    first = _follow(chunks.next(np.arange(len(cum) - 1)))
     middle, last, key = chunks.split(first), chunks.end(first), chunks.key(first)
-    borrows, cum = chunks.borrows(first), window.sentences
-    single = (last - first == 1) & ~borrows
-    single |= (uniform(draw(For.SINGLE, key)) < rules.single) & ~borrows
+    borrows = chunks.borrows(first)
+    alone = (last - first == 1) | (uniform(draw(For.SINGLE, key)) < rules.single)
+    single = alone & ~borrows
+    swaps = ~single & ~borrows & (uniform(draw(For.NEGATIVE, key)) < 0.5)
+    swaps &= rules.negatives == "swap"
+    middle = np.where(single, last, middle)  # all of it is A
     a, b = (cum[first], cum[middle]), (cum[middle], cum[last])
-    other = chunks.borrowed(first, key, middle)
-    b = tuple(np.where(borrows, there, here) for there, here in zip(other, b, strict=True))
-    a = (a[0], np.where(single, cum[last], a[1]))
-    swaps = np.zeros(len(first), dtype=bool)
-    if rules.negatives == "swap":
-        swaps = ~single & ~borrows & (uniform(draw(For.NEGATIVE, key)) < 0.5)
-    one = tuple(np.where(swaps, y, x) for x, y in zip(a, b, strict=True))
-    two = tuple(np.where(swaps, x, y) for x, y in zip(a, b, strict=True))
-    two = (two[0], np.where(single, two[0], two[1]))
-    before = one[1] - one[0] + two[1] - two[0]
+    b = _either(borrows, chunks.borrowed(first, key, middle), b)
+    one, two = _either(swaps, b, a), _either(swaps, a, b)
+    before = _tokens(one) + _tokens(two)
     one, two = _truncate(one, two, np.where(single, limit + 1, limit), key)
     labels = (swaps | borrows).astype(np.int8)
     labels[single | (rules.negatives == "none")] = NO_LABEL
-    counts = np.where(single, 1, 2)
-    keep = np.stack([np.ones_like(single), ~single], axis=1)
+    kept = np.stack([np.ones_like(single), ~single], axis=1)
     return Samples(
-        fragments=np.concatenate([[0], np.cumsum(counts)]),
-        starts=np.stack([one[0], two[0]], axis=1)[keep],
-        ends=np.stack([one[1], two[1]], axis=1)[keep],
-        types=np.broadcast_to(np.array([0, 1], dtype=np.int8), keep.shape)[keep],
+        fragments=np.concatenate([[0], np.cumsum(kept.sum(axis=1))]),
+        starts=np.stack([one[0], two[0]], axis=1)[kept],
+        ends=np.stack([one[1], two[1]], axis=1)[kept],
+        types=np.broadcast_to(np.array([0, 1], dtype=np.int8), kept.shape)[kept],
         labels=labels,
         keys=key,
         first=first,
         last=np.where(borrows, middle, last),
-        dropped=before - (one[1] - one[0] + two[1] - two[0]),
-        borrowed=np.where(borrows, two[1] - two[0], 0),
+        dropped=before - _tokens(one) - _tokens(two),
+        borrowed=np.where(borrows, _tokens(two), 0),
     )
+
+
+def _either(choice: NDArray[np.bool_], yes: Run, no: Run) -> Run:
+    return np.where(choice, yes[0], no[0]), np.where(choice, yes[1], no[1])
+
+
+def _tokens(run: Run) -> Numbers:
+    return run[1] - run[0]
 
 
 class _Chunks:
@@ -231,9 +236,6 @@ def _follow(next_: Numbers) -> Numbers:
         chain.append(sentence)
         sentence = following[sentence]
     return np.array(chain, dtype=np.int64)
-
-
-Run = tuple[Numbers, Numbers]
 
 
 def _truncate(a: Run, b: Run, limit: Numbers, key: Bits) -> tuple[Run, Run]:

@@ -27,8 +27,8 @@ from litebert.base.files import read_json, write_whole
 from litebert.corpus.encode import encode_units
 from litebert.corpus.parts import Parcel
 from litebert.corpus.shard import shard_bytes
-from litebert.corpus.sources import ReadSettings
 from litebert.corpus.store import SHARDS, TOKENIZER, Counts
+from litebert.reading.sources import ReadSettings
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 

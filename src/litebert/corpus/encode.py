@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.corpus.records import Document, Skipped, read_documents
 from litebert.corpus.shard import Shard, build_shard
-from litebert.corpus.sources import ReadSettings, Unit
 from litebert.corpus.store import Counts
+from litebert.reading.records import Document, Skipped, read_documents
+from litebert.reading.sources import ReadSettings, Unit
 from litebert.text.sentences import split_sentences
 from litebert.text.tokenizer import Tokenizer
 
 DOCUMENTS_AT_ONCE = 64
 CHARACTERS_AT_ONCE = 2**20
 EMPTY = "empty document"
+STAGES = ("read", "hash", "split", "encode")
 
 
 @dataclass
@@ -35,14 +35,15 @@ class Encoded:
     shard: Shard
     counts: Counts
     messages: dict[str, str]
-    seconds: Counter[str] = field(default_factory=Counter)
+    seconds: dict[str, float]
 
 
 def encode_units(
     units: Iterable[Unit], tokenizer: Tokenizer, reading: ReadSettings, language: str, name: str
 ) -> Encoded:
     """Turn units into a shard."""
-    skipped, seconds = Skipped(), Counter()
+    skipped = Skipped()
+    seconds: dict[str, float] = dict.fromkeys(STAGES, 0.0)
     parts = [_Part.empty(tokenizer)]
     size = 0
     found = chain.from_iterable(read_documents(unit, reading, skipped) for unit in units)
@@ -104,7 +105,7 @@ def _groups(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 
 def _encode_documents(
-    group: list[Document], tokenizer: Tokenizer, language: str, seconds: Counter[str]
+    group: list[Document], tokenizer: Tokenizer, language: str, seconds: dict[str, float]
 ) -> tuple[_Part, int]:
     began = time.perf_counter()
     raw = [_raw(document) for document in group]
@@ -145,7 +146,7 @@ def _sentences(document: Document, language: str, kind: str) -> list[str]:
     return [one if not place else f" {one}" for place, one in enumerate(found)]
 
 
-def _timed(items: Iterator[Document], seconds: Counter[str], stage: str) -> Iterator[Document]:
+def _timed(items: Iterator[Document], seconds: dict[str, float], stage: str) -> Iterator[Document]:
     while True:
         began = time.perf_counter()
         found = list(islice(items, DOCUMENTS_AT_ONCE))

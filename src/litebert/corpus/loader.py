@@ -38,12 +38,12 @@ class LoaderSettings(Settings):
     """What decides the batches."""
 
     arrangement: str = "albert"
-    length: int = Field(512, ge=8)
-    batch: int = Field(32, ge=1)
+    length: int = Field(default=512, ge=8)
+    batch: int = Field(default=32, ge=1)
     by: Literal["sequences", "tokens"] = "sequences"
     split: Split = "train"
-    seed: int = Field(0, ge=0)
-    copies: int = Field(0, ge=0)  # 0: new samples and masks every epoch; N: N static copies
+    seed: int = Field(default=0, ge=0)
+    copies: int = Field(default=0, ge=0)  # 0: new samples and masks every epoch; N: N static copies
 
 
 @dataclass(frozen=True)

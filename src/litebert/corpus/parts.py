@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from litebert.base.errors import SettingsError
-from litebert.corpus.sources import ReadSettings, Source, Unit, cut_units
+from litebert.reading.sources import ReadSettings, Source, Unit, cut_units
 
 Part = tuple[int, int]
 

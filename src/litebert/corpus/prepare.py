@@ -1,7 +1,7 @@
 """`litebert prepare`: raw text to a store, in parallel, in bounded memory, stoppable anywhere.
 
-The inputs are cut into units (corpus/sources.py); each unit becomes one shard. Which unit gives
-which shard depends on nothing but the inputs, so a killed run continues with the units that are
+The inputs are cut into parcels (corpus/parts.py), each of which becomes one shard. Which text is
+in which shard depends on nothing but the inputs, so a killed run goes on with the shards that are
 missing, any number of workers gives the same bytes, and the parts of a corpus (`part = (2, 3)`) are
 just the shards that other machines left out.
 
@@ -15,7 +15,6 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -29,17 +28,15 @@ from litebert.base.errors import FileError
 from litebert.base.files import flush, read_json, write_json, write_manifest
 from litebert.corpus.crew import Crew, Done, Task
 from litebert.corpus.parts import Part, check_part, parcels
-from litebert.corpus.records import Skipped
-from litebert.corpus.sources import (
+from litebert.corpus.store import SHARDS, STORE, TOKENIZER, Counts, Store, StoreInfo
+from litebert.reading.records import Skipped
+from litebert.reading.sources import (
     UNIT_BYTES,
     ReadSettings,
     Source,
-    Unit,
     check_source,
-    cut_units,
     find_sources,
 )  # fmt: skip
-from litebert.corpus.store import SHARDS, STORE, TOKENIZER, Counts, Store, StoreInfo
 from litebert.text.sentences import split_sentences
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
@@ -50,8 +47,8 @@ class PrepareSettings(Settings):
     reading: ReadSettings = ReadSettings()
     language: str = "en"
     drop_duplicates: bool = False
-    held_out: float = Field(0.01, ge=0, lt=1)
-    unit_bytes: int = Field(UNIT_BYTES, ge=1)
+    held_out: float = Field(default=0.01, ge=0, lt=1)
+    unit_bytes: int = Field(default=UNIT_BYTES, ge=1)
 
 
 @dataclass
@@ -64,7 +61,7 @@ class Progress:
     reused: int = 0  # shards that an earlier run had finished
     reused_bytes: int = 0  # of text in them
     left_out: Skipped = field(default_factory=Skipped)
-    seconds: Counter[str] = field(default_factory=Counter)  # of workers, by stage
+    seconds: dict[str, float] = field(default_factory=dict)  # of workers, by stage
 
 
 @dataclass(frozen=True)
@@ -219,7 +216,8 @@ def _note(progress: Progress, done: Done, watch: Callable[[Progress], None]) -> 
     progress.reused += done.reused
     progress.reused_bytes += done.counts.bytes * done.reused
     progress.left_out.merge(Skipped(dict(done.counts.skipped), dict(done.messages)))
-    progress.seconds.update(done.seconds)
+    for stage, seconds in done.seconds.items():
+        progress.seconds[stage] = progress.seconds.get(stage, 0) + seconds
     watch(progress)
 
 

@@ -53,7 +53,7 @@ class Shard:
         """A block's ids, compared with their checksum."""
         first, last = self.sentences[self.documents[self.blocks[block : block + 2]]].tolist()
         ids = self.ids[first:last]
-        if zlib.crc32(ids) != int(self.checks[block]):
+        if zlib.crc32(ids.data) != int(self.checks[block]):
             raise FileError(
                 f"{self.name}: block {block} does not match its checksum; the file is damaged: "
                 "copy it again, or delete it and run the same `litebert prepare`"
@@ -69,7 +69,7 @@ def build_shard(
     sentences, documents = _offsets(sentence_lengths), _offsets(document_lengths)
     blocks = np.array(list(_cut_blocks(sentences[documents])), dtype=np.uint32)
     edges = sentences[documents[blocks]].tolist()
-    checks = [zlib.crc32(ids[a:b]) for a, b in pairwise(edges)]
+    checks = [zlib.crc32(ids[a:b].data) for a, b in pairwise(edges)]
     checks.append(_index_check(sentences, documents, keys, blocks))
     return Shard(
         name, ids, sentences, documents, keys, blocks, np.array(checks, dtype=np.uint32)
@@ -79,7 +79,7 @@ def build_shard(
 def _index_check(*arrays: NDArray) -> int:
     check = 0
     for array in arrays:
-        check = zlib.crc32(np.ascontiguousarray(array), check)
+        check = zlib.crc32(np.ascontiguousarray(array).data, check)
     return check
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from litebert.base.files import new_folder
-from litebert.corpus.records import Skipped, read_documents
-from litebert.corpus.sources import ReadSettings, check_source, cut_units, find_sources
+from litebert.reading.records import Skipped, read_documents
+from litebert.reading.sources import ReadSettings, check_source, cut_units, find_sources
 from litebert.text.sentences import split_sentences
 from litebert.text.tokenizer import Tokenizer
 from litebert.text.training import train_tokenizer as train_on

@@ -55,7 +55,7 @@ class Workers:
         )  # fmt: skip
         context = multiprocessing.get_context("spawn")
         pipes = [context.Pipe(duplex=False) for _ in range(self.count)]
-        self._ends: list[Connection] = [end for end, _ in pipes]
+        self._ends: list[Any] = [end for end, _ in pipes]
         self._processes = [
             context.Process(target=_serve, args=(recipe, w, self.count, end), daemon=True)
             for w, (_, end) in enumerate(pipes)

@@ -35,12 +35,14 @@ class Masking(Settings):
     """How tokens are hidden. The defaults are ALBERT's, 15 % without Google's cap."""
 
     unit: Literal["token", "word", "ngram", "span"] = "ngram"
-    share: float = Field(0.15, gt=0, lt=1)
-    most: int | None = Field(None, gt=0)  # tokens a sequence; Google's code has 20
-    longest: int = Field(3, gt=0)  # words of an n-gram
+    share: float = Field(default=0.15, gt=0, lt=1)
+    most: int | None = Field(default=None, gt=0)  # tokens a sequence; Google's code has 20
+    longest: int = Field(default=3, gt=0)  # words of an n-gram
     rounding: Literal["nearest", "up", "random"] = "nearest"  # ALBERT, SpanBERT, RoBERTa
-    mask: float = Field(0.8, ge=0, le=1)  # share that becomes [MASK]
-    random: float = Field(0.1, ge=0, le=1)  # share that becomes a random token; the rest stays
+    mask: float = Field(default=0.8, ge=0, le=1)  # share that becomes [MASK]
+    random: float = Field(
+        default=0.1, ge=0, le=1
+    )  # share that becomes a random token; the rest stays
     together: bool = False  # one decision for a whole run, as in SpanBERT; else for each token
     specials: bool = True  # random tokens may be special ones, as in Google's code
 

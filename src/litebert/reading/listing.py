@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from litebert.base.errors import FileError, FormatError, SettingsError
-from litebert.corpus import hub
-from litebert.corpus.streams import STDIN, compression
+from litebert.reading import hub
+from litebert.reading.streams import STDIN, compression
 
 _FORMATS = {
     "": "paragraphs",

@@ -22,8 +22,8 @@ import zstandard
 from hypothesis import given, settings
 
 from litebert.base.errors import FileError, FormatError, MissingExtraError, SettingsError
-from litebert.corpus.records import Skipped, read_documents
-from litebert.corpus.sources import (
+from litebert.reading.records import Skipped, read_documents
+from litebert.reading.sources import (
     ReadSettings,
     Source,
     check_source,

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from litebert.corpus import cutting
-from litebert.corpus.parquet import BadCell
-from litebert.corpus.tables import parse_row, shown
+from litebert.reading import cutting
+from litebert.reading.parquet import BadCell
+from litebert.reading.tables import parse_row, shown
 
 _read_json = json.JSONDecoder().raw_decode  # faster than json.loads on short lines
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")

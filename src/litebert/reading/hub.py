@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from litebert.base.errors import FileError, LitebertError, MissingExtraError, SettingsError
-from litebert.corpus.tables import check_columns
+from litebert.reading.tables import check_columns
 
 PREFIX = "hf:"
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from litebert.base.errors import FileError, FormatError
-from litebert.corpus.decoders import DECODERS, PIECE, decompress, is_damage
-from litebert.corpus.signatures import looks_like
+from litebert.reading.decoders import DECODERS, PIECE, decompress, is_damage
+from litebert.reading.signatures import looks_like
 
 STDIN = "-"
 _KINDS = {".gz": "gzip data", ".xz": "xz data", ".zst": "zstd data"}

@@ -18,8 +18,8 @@ from typing import Literal
 
 from litebert.base.config import Settings
 from litebert.base.errors import FormatError, SettingsError
-from litebert.corpus import hub
-from litebert.corpus.cutting import (
+from litebert.reading import hub
+from litebert.reading.cutting import (
     BlankLine,
     Boundary,
     EndOfFile,
@@ -28,11 +28,11 @@ from litebert.corpus.cutting import (
     cut_spans,
     first_record,
 )
-from litebert.corpus.listing import list_inputs
-from litebert.corpus.parquet import cut_row_groups
-from litebert.corpus.signatures import not_text
-from litebert.corpus.streams import PIECE, Stream, is_plain_file, open_stream
-from litebert.corpus.tables import parse_header
+from litebert.reading.listing import list_inputs
+from litebert.reading.parquet import cut_row_groups
+from litebert.reading.signatures import not_text
+from litebert.reading.streams import PIECE, Stream, is_plain_file, open_stream
+from litebert.reading.tables import parse_header
 
 UNIT_BYTES = 16 * 2**20
 _HEAD = 4096

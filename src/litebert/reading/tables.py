@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from litebert.base.errors import FormatError
-from litebert.corpus.signatures import BOM
+from litebert.reading.signatures import BOM
 
 # Possessive, because a hostile field of millions of quotes must not pile up ways to go back.
 _FIELD = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",]*+))(,|\Z)')

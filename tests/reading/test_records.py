@@ -24,9 +24,9 @@ import zstandard
 from hypothesis import given, settings
 
 from litebert.base.errors import FileError, FormatError
-from litebert.corpus import cutting, decoders, records
-from litebert.corpus.records import Document, Skipped, read_documents
-from litebert.corpus.sources import ReadSettings, cut_units, find_sources
+from litebert.reading import cutting, decoders, records
+from litebert.reading.records import Document, Skipped, read_documents
+from litebert.reading.sources import ReadSettings, cut_units, find_sources
 
 MIB = 2**20
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from litebert.corpus.streams import PIECE, DamagedError, Stream
+from litebert.reading.streams import PIECE, DamagedError, Stream
 
 LARGEST_RECORD = 64 * 2**20
 _SCAN = 2**16  # a boundary is usually near

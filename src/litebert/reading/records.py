@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from litebert.base.errors import FileError, FormatError
-from litebert.corpus import cutting
-from litebert.corpus.parquet import read_cells
-from litebert.corpus.parsing import BadRecord, Document, decode, document_of, parser, too_long
-from litebert.corpus.signatures import BOM
-from litebert.corpus.sources import ReadSettings, Unit
-from litebert.corpus.streams import PIECE, open_file
+from litebert.reading import cutting
+from litebert.reading.parquet import read_cells
+from litebert.reading.parsing import BadRecord, Document, decode, document_of, parser, too_long
+from litebert.reading.signatures import BOM
+from litebert.reading.sources import ReadSettings, Unit
+from litebert.reading.streams import PIECE, open_file
 
 __all__ = ["Document", "Skipped", "read_documents"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from litebert.base.errors import FileError, FormatError, MissingExtraError
-from litebert.corpus.tables import check_columns
+from litebert.reading.tables import check_columns
 
 _ROWS_AT_ONCE = 256  # documents may be long
 _BUFFER = 2**20

@@ -1,0 +1,1 @@
+"""Raw text from anywhere: files, archives, tables, pipes and datasets, as documents."""
