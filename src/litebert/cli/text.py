@@ -41,8 +41,8 @@ def train(
     from rich.console import Console
 
     from litebert.cli.progress import counter
-    from litebert.corpus.sources import ReadSettings
     from litebert.corpus.tokenizers import train_tokenizer
+    from litebert.reading.sources import ReadSettings
 
     reading = ReadSettings.build(
         {"format": format, "field": field, "on_error": on_error}, "litebert tokenizer train"
