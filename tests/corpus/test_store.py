@@ -1,0 +1,423 @@
+"""Shards and stores: damage is always found, parts make the whole, splits are clean."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from litebert.base.errors import FileError, FormatError, LitebertError, SettingsError
+from litebert.corpus import shard as shards
+from litebert.corpus.loader import Loader, LoaderSettings
+from litebert.corpus.shard import PARTS, Shard, build_shard, open_shard, shard_bytes
+from litebert.corpus.store import Store, open_store
+from litebert.corpus.window import read_window, window_count
+from tests.corpus.stores import (
+    binomial_error,
+    make_documents,
+    make_store,
+    write_bytes,
+    write_pieces,
+    write_wordpiece,
+)
+
+
+@pytest.fixture(scope="module")
+def pieces(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_pieces(tmp_path_factory.mktemp("pieces"))
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory, pieces: Path) -> Store:
+    """Some shards; tests that change it work on a copy."""
+    folder = tmp_path_factory.mktemp("small")
+    return make_store(folder / "store", make_documents(0, 40), pieces, unit_bytes=5000)
+
+
+@pytest.fixture
+def copy(small: Store, tmp_path: Path) -> Path:
+    shutil.copytree(small.folders[0], tmp_path / "store")
+    return tmp_path / "store"
+
+
+def make_shard(monkeypatch: pytest.MonkeyPatch, dtype: str = "uint16") -> Shard:
+    """A shard of several blocks."""
+    monkeypatch.setattr(shards, "BLOCK_TOKENS", 100)
+    chance = np.random.default_rng(0)
+    sentences = chance.integers(1, 9, 120)
+    documents = np.full(30, 4)
+    ids = chance.integers(0, 2**16 if dtype == "uint16" else 2**20, sentences.sum()).astype(dtype)
+    keys = chance.integers(0, 2**64, 30, dtype=np.uint64)
+    return build_shard("a shard", ids, sentences, documents, keys)
+
+
+def read_all(path: Path) -> dict[str, list]:
+    """Every array of a shard, read the way the loader does."""
+    shard = open_shard(path)
+    blocks = [shard.block_ids(block).tolist() for block in range(len(shard.blocks) - 1)]
+    arrays = {name: np.asarray(getattr(shard, name)).tolist() for name in PARTS}
+    assert list(chain.from_iterable(blocks)) == arrays["ids"]
+    return arrays
+
+
+# Shards.
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32"])
+def test_a_shard_comes_back_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str
+) -> None:
+    shard = make_shard(monkeypatch, dtype)
+    (tmp_path / "shard").write_bytes(shard_bytes(shard))
+    arrays = read_all(tmp_path / "shard")
+    assert arrays == {name: getattr(shard, name).tolist() for name in PARTS}
+    assert open_shard(tmp_path / "shard").ids.dtype == dtype
+    tokens = np.diff(shard.sentences[shard.documents[shard.blocks]])
+    assert len(tokens) > 3
+    assert (tokens[:-1] >= 100).all()  # documents until there are enough tokens
+    sizes = np.diff(shard.sentences[shard.documents])
+    assert (tokens[:-1] - sizes[shard.blocks[1:-1] - 1] < 100).all()
+
+
+def test_a_shard_without_documents_is_a_shard(tmp_path: Path) -> None:
+    none = np.zeros(0, dtype=np.int64)
+    shard = build_shard("empty", none.astype(np.uint16), none, none, none.astype(np.uint64))
+    (tmp_path / "shard").write_bytes(shard_bytes(shard))
+    assert read_all(tmp_path / "shard")["ids"] == []
+
+
+@pytest.mark.parametrize("part", list(PARTS))
+def test_a_flipped_bit_in_any_array_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    content = shard_bytes(make_shard(monkeypatch))
+    size = int.from_bytes(content[:8], "little")
+    begin, end = json.loads(content[8 : 8 + size])[part]["data_offsets"]
+    chance = np.random.default_rng(len(part))
+    for place in {begin, end - 1, *chance.integers(begin, end, 25).tolist()}:
+        damaged = bytearray(content)
+        damaged[8 + size + place] ^= 1 << int(chance.integers(8))
+        (tmp_path / "shard").write_bytes(damaged)
+        with pytest.raises(FileError, match="shard"):
+            read_all(tmp_path / "shard")
+
+
+def test_hundreds_of_random_flips_either_are_found_or_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = shard_bytes(make_shard(monkeypatch))
+    path = tmp_path / "shard"
+    path.write_bytes(content)
+    whole = read_all(path)
+    header = 8 + int.from_bytes(content[:8], "little")
+    chance = np.random.default_rng(1)
+    places = [*chance.integers(0, header, 500), *chance.integers(0, len(content), 300)]
+    found = 0
+    for place in places:
+        damaged = bytearray(content)
+        damaged[place] ^= int(chance.integers(1, 256))
+        path.write_bytes(damaged)
+        try:
+            assert read_all(path) == whole
+        except FileError:
+            found += 1
+    assert found > 700
+
+
+def test_a_shard_cut_short_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = shard_bytes(make_shard(monkeypatch))
+    cuts = [0, 1, 7, 8, 9, 100, *np.random.default_rng(2).integers(0, len(content), 60).tolist()]
+    for cut in [*cuts, len(content) - 1]:
+        (tmp_path / "shard").write_bytes(content[:cut])
+        with pytest.raises(FileError, match="shard"):
+            read_all(tmp_path / "shard")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"", b"{}", b"[]", b"null", b"17", b'"ids"', b"{" * 5000, b"\xff\xfe", b'{"ids": []}',
+        b'{"ids": {"dtype": ["U16"], "shape": [1], "data_offsets": [0, 2]}}',
+        b'{"ids": {"dtype": "U16", "shape": [1], "data_offsets": [0.0, 2.0]}}',
+        b'{"ids": {"dtype": "U16", "shape": [1], "data_offsets": [-2, 0]}}',
+        b'{"ids": {"dtype": "U16", "shape": [1], "data_offsets": [0, 1e400]}}',
+        b'{"ids": {"dtype": "U16", "shape": [1], "data_offsets": null}}',
+        b'{"ids": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}',
+        b'{"ids": {"dtype": "U16", "shape": [' + b"9" * 5000 + b'], "data_offsets": [0, 2]}}',
+    ],
+)  # fmt: skip
+def test_a_garbled_header_is_one_clear_error(tmp_path: Path, header: bytes) -> None:
+    path = tmp_path / "shard"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + b"\0" * 64)
+    with pytest.raises(FileError, match="shard"):
+        open_shard(path)
+    path.write_bytes((2**63).to_bytes(8, "little") + header)
+    with pytest.raises(FileError, match="shard"):
+        open_shard(path)
+
+
+def test_a_missing_shard_and_a_folder_in_its_place(tmp_path: Path) -> None:
+    for path in (tmp_path / "none", tmp_path):
+        with pytest.raises(FileError):
+            open_shard(path)
+
+
+def test_damage_is_found_when_the_loader_comes_to_it(copy: Path) -> None:
+    path = sorted((copy / "shards").iterdir())[1]
+    content = bytearray(path.read_bytes())
+    size = int.from_bytes(content[:8], "little")
+    begin, end = json.loads(content[8 : 8 + size])["ids"]["data_offsets"]
+    content[8 + size + (begin + end) // 2] ^= 4
+    path.write_bytes(content)
+    loader = Loader(Store([copy]), LoaderSettings(length=64, batch=8), epochs=1, window_blocks=1)
+    with pytest.raises(FileError, match=path.name):
+        list(loader)
+
+
+# The store as a whole.
+
+
+@pytest.mark.parametrize("write", [write_pieces, write_wordpiece, write_bytes])
+def test_a_store_opens_with_the_kind_of_tokenizer_that_made_it(tmp_path: Path, write) -> None:
+    documents = make_documents(1, 5)
+    store = make_store(tmp_path / "store", documents, write(tmp_path / "tokenizer"))
+    assert store.total.documents == 5
+    assert store.total.sentences == sum(map(len, documents))
+    window = read_window(store, "all", 0, 0, 0)
+    first = [
+        store.tokenizer.decode(window.ids[slice(*window.sentences[[start, start + 1]])])
+        for start in window.documents[:-1]
+    ]
+    squeezed = {"".join(document[0].split()) for document in documents}
+    assert {"".join(text.split()) for text in first} == squeezed
+
+
+def test_check_passes_a_whole_store_and_finds_any_changed_file(copy: Path) -> None:
+    Store([copy]).check()
+    files = [path for path in sorted(copy.rglob("*")) if path.is_file()]
+    assert len(files) >= 5
+    for path in files:
+        if path.name == "manifest.json":
+            continue
+        content = path.read_bytes()
+        store = Store([copy])
+        for changed in (content[:-1], content + b" ", b" " + content[1:]):
+            path.write_bytes(changed)
+            with pytest.raises(FileError, match=path.name):
+                store.check()
+        path.unlink()
+        with pytest.raises(FileError, match=path.name):
+            store.check()
+        path.write_bytes(content)
+    Store([copy]).check()
+
+
+def test_a_damaged_manifest_is_found(copy: Path) -> None:
+    manifest = copy / "manifest.json"
+    content = manifest.read_text()
+    sums = json.loads(content)
+    name = next(iter(sums["files"]))
+    for wrong in ("", "[]", "{}", content[:-20], content.replace(name, "../" + name)):
+        manifest.write_text(wrong)
+        with pytest.raises(LitebertError, match="manifest"):
+            Store([copy]).check()
+
+
+def test_a_store_without_its_manifest_is_not_whole(copy: Path) -> None:
+    (copy / "manifest.json").unlink()
+    with pytest.raises(FileError, match="whole"):
+        Store([copy])
+
+
+def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="no such store"):
+        open_store(tmp_path / "none")
+    with pytest.raises(FileError, match="not a whole store"):
+        open_store(tmp_path)
+    with pytest.raises(SettingsError):
+        open_store()
+
+
+@pytest.mark.parametrize("change", [
+    {"format": 2}, {"format": None}, {"format": "1"}, {"shards": []},
+    {"part": [1]}, {"extra": 1}, {"tokenizer": None},
+])  # fmt: skip
+def test_a_store_of_another_format_is_refused(copy: Path, change: dict) -> None:
+    content = json.loads((copy / "store.json").read_text()) | change
+    (copy / "store.json").write_text(json.dumps(content))
+    with pytest.raises(FormatError if "format" in change else LitebertError, match=r"store\.json"):
+        Store([copy]).require_whole()
+
+
+def test_a_store_with_another_tokenizer_inside_is_refused(copy: Path) -> None:
+    model = copy / "tokenizer" / "spiece.model"
+    model.write_bytes(model.read_bytes().replace(b"\xe2\x96\x81s17", b"\xe2\x96\x81z17"))
+    with pytest.raises(FileError, match="tokenizer"):
+        Loader(Store([copy]), LoaderSettings())
+
+
+# Parts.
+
+
+@pytest.fixture(scope="module")
+def parted(tmp_path_factory: pytest.TempPathFactory, pieces: Path) -> tuple[Store, list[Path]]:
+    """A corpus in one piece, and in three; some documents stand in it twice."""
+    folder = tmp_path_factory.mktemp("parted")
+    documents = make_documents(2, 120)
+    documents += documents[::5]
+    options = {"unit_bytes": 4000, "held_out": 0.1, "drop_duplicates": True}
+    whole = make_store(folder / "whole", documents, pieces, **options)
+    parts = [
+        make_store(folder / f"part{part}", documents, pieces, part=(part, 3), **options).folders[0]
+        for part in (1, 2, 3)
+    ]
+    return whole, parts
+
+
+def stream(store: Store, **settings) -> list[tuple]:
+    found = []
+    for batch in Loader(
+        store, LoaderSettings(length=48, batch=16, **settings), epochs=2, window_blocks=4
+    ):
+        found += [batch.ids.tolist(), batch.types.tolist(), batch.labels.tolist()]
+        found += [batch.keys.tolist()]
+    return found
+
+
+@pytest.mark.parametrize("name", ["albert", "bert", "full-sentences"])
+def test_parts_together_are_one_store_in_any_order(
+    parted: tuple[Store, list[Path]], name: str
+) -> None:
+    whole, parts = parted
+    wanted = stream(whole, arrangement=name)
+    for order in ((0, 1, 2), (2, 0, 1), (1, 2, 0)):
+        joined = open_store(*[parts[number] for number in order])
+        assert [path.name for path in joined.paths] == [path.name for path in whole.paths]
+        assert joined.total == whole.total
+        assert stream(joined, arrangement=name) == wanted
+        joined.check()
+
+
+def test_parts_hold_the_same_bytes(parted: tuple[Store, list[Path]]) -> None:
+    whole, parts = parted
+    for path in open_store(*parts).paths:
+        assert path.read_bytes() == (whole.folders[0] / "shards" / path.name).read_bytes()
+
+
+def test_a_missing_part_and_a_part_twice_are_refused(parted: tuple[Store, list[Path]]) -> None:
+    whole, parts = parted
+    for some in (parts[:1], parts[:2], parts[1:], [parts[0], parts[2]]):
+        with pytest.raises(SettingsError, match="missing"):
+            Loader(open_store(*some), LoaderSettings())
+    for some in ([*parts, parts[1]], [parts[0]] * 3, [parts[0], parts[0], parts[2]]):
+        with pytest.raises(SettingsError):
+            Loader(open_store(*some), LoaderSettings())
+    with pytest.raises(SettingsError):
+        Loader(open_store(whole.folders[0], *parts[1:]), LoaderSettings())
+
+
+@pytest.mark.parametrize("other", [
+    {"unit_bytes": 3000}, {"held_out": 0.2}, {"drop_duplicates": False}, {"documents": True},
+    {"part": (2, 4)},
+])  # fmt: skip
+def test_parts_of_different_corpora_are_refused(
+    parted: tuple[Store, list[Path]], pieces: Path, tmp_path: Path, other: dict
+) -> None:
+    _, parts = parted
+    options = {"unit_bytes": 4000, "held_out": 0.1, "drop_duplicates": True, "part": (2, 3)} | other
+    documents = make_documents(2, 120)
+    documents += documents[::5]
+    if options.pop("documents", False):
+        documents = documents[:-1]
+    stranger = make_store(tmp_path / "part2", documents, pieces, **options).folders[0]
+    with pytest.raises(SettingsError):
+        open_store(parts[0], stranger, parts[2])
+
+
+def test_more_parts_than_units(tmp_path: Path, pieces: Path) -> None:
+    documents = make_documents(3, 6)
+    whole = make_store(tmp_path / "whole", documents, pieces)
+    parts = [make_store(tmp_path / f"{n}", documents, pieces, part=(n, 3)).folders[0]
+             for n in (1, 2, 3)]  # fmt: skip
+    assert stream(open_store(*parts)) == stream(whole)
+
+
+def test_parts_without_any_text_are_one_clear_error(tmp_path: Path, pieces: Path) -> None:
+    def load_nothing() -> None:
+        parts = [
+            make_store(tmp_path / f"{n}", [[" "], ["\t"]], pieces, part=(n, 2)).folders[0]
+            for n in (1, 2)
+        ]
+        next(Loader(open_store(*parts), LoaderSettings()))
+
+    with pytest.raises(LitebertError):
+        load_nothing()
+
+
+# Splits and duplicates.
+
+
+def split_keys(store: Store, split: str) -> list[int]:
+    keys = []
+    for number in range(window_count(store, 3)):
+        keys += read_window(store, split, 0, 0, number, 3).keys.tolist()
+    return keys
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3])
+def test_splits_are_disjoint_cover_everything_and_have_their_share(
+    tmp_path: Path, pieces: Path, share: float
+) -> None:
+    documents = make_documents(4, 1500, sentences=(1, 3), words=(0, 2))
+    store = make_store(tmp_path / "store", documents, pieces, unit_bytes=3000, held_out=share)
+    train, held_out = split_keys(store, "train"), split_keys(store, "held_out")
+    assert len(train) == len(set(train))
+    assert not set(train) & set(held_out)
+    assert sorted(train + held_out) == sorted(split_keys(store, "all"))
+    assert len(train + held_out) == 1500
+    assert abs(len(held_out) / 1500 - share) < binomial_error(1500, share)
+
+
+def test_a_document_is_held_out_by_its_text_alone(tmp_path: Path, pieces: Path) -> None:
+    documents = make_documents(5, 300, sentences=(1, 3), words=(0, 2))
+    one = make_store(tmp_path / "a" / "store", documents, pieces, held_out=0.2)
+    two = make_store(
+        tmp_path / "b" / "store", documents[150:], pieces, held_out=0.2, unit_bytes=999
+    )
+    assert set(split_keys(two, "held_out")) < set(split_keys(one, "held_out"))
+    assert set(split_keys(two, "train")) < set(split_keys(one, "train"))
+
+
+def test_windows_of_an_epoch_hold_every_document_once(small: Store) -> None:
+    every = split_keys(small, "all")
+    assert len(every) == len(set(every)) == 40
+    for seed, epoch in ((0, 1), (5, 0)):
+        other = [
+            key
+            for number in range(window_count(small, 2))
+            for key in read_window(small, "all", seed, epoch, number, 2).keys.tolist()
+        ]
+        assert sorted(other) == sorted(every)
+        assert other != every
+
+
+def test_duplicates_are_dropped_once_and_across_parts(parted: tuple[Store, list[Path]]) -> None:
+    whole, parts = parted
+    assert whole.total.documents == 144
+    for store in (whole, open_store(*parts)):
+        every = split_keys(store, "all")
+        assert len(every) == len(set(every)) == 120
+        train, held_out = split_keys(store, "train"), split_keys(store, "held_out")
+        assert sorted(train + held_out) == sorted(every)
+
+
+def test_duplicates_stay_unless_asked(tmp_path: Path, pieces: Path) -> None:
+    documents = make_documents(6, 20)
+    store = make_store(tmp_path / "store", documents * 2, pieces, unit_bytes=2000)
+    keys = split_keys(store, "all")
+    assert len(keys) == 40
+    assert len(set(keys)) == 20
