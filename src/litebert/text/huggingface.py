@@ -35,7 +35,7 @@ def tokenizer_json(backend: Backend, cleaning: str) -> dict[str, Any]:
     }
 
 
-def tokenizer_config(backend: Backend, cleaning: str) -> dict[str, Any]:
+def tokenizer_config(backend: Backend, cleaning: str, max_length: int | None) -> dict[str, Any]:
     """The content of tokenizer_config.json, our own settings included."""
     pieces, special = backend.pieces, backend.special
     names = {f"{role}_token": pieces[getattr(special, role)] for role in vars(special)}
@@ -45,7 +45,7 @@ def tokenizer_config(backend: Backend, cleaning: str) -> dict[str, Any]:
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         **names,
-        "model_max_length": 512,
+        **({} if max_length is None else {"model_max_length": max_length}),
         "model_input_names": ["input_ids", *types, "attention_mask"],
         "clean_up_tokenization_spaces": False,
         SETTINGS_KEY: {"format": FORMAT_VERSION, "kind": backend.kind, "cleaning": cleaning},

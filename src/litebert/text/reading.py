@@ -12,10 +12,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from litebert.base.errors import FileError, FormatError
+from litebert.base.errors import FileError, FormatError, LitebertError
 from litebert.base.files import read_json
 from litebert.text.cleaning import RECIPES
-from litebert.text.contract import Backend
+from litebert.text.contract import KINDS, Backend
 from litebert.text.huggingface import FORMAT_VERSION, SETTINGS_KEY
 from litebert.text.sentencepiece_backend import FILE, SentencePieceBackend
 from litebert.text.sentencepiece_file import LARGEST_MODEL, BadModel, PieceType, write_model
@@ -29,21 +29,22 @@ from litebert.text.vocabulary_backends import (
 )
 
 CONFIG, TOKENIZER_JSON = "tokenizer_config.json", "tokenizer.json"
+_OWN = {"sentencepiece": FILE, "wordpiece": VOCAB_TXT, "bytes": VOCAB_JSON}
 _FILES = (FILE, TOKENIZER_JSON, VOCAB_TXT, VOCAB_JSON)
 _UNDERSTOOD = "read by litebert: ALBERT's, BERT's and RoBERTa's kinds"
 
 
 def read_tokenizer(path: Path) -> tuple[Backend, str]:
     """The model and the name of its cleaning."""
-    file = _find(path)
-    settings = read_settings(file.parent)
+    settings = read_settings(path if path.is_dir() else path.parent)
+    file = _find(path, settings)
     try:
         backend, usual = _read_file(file)
     except (BadModel, BadVocabulary) as error:
         raise FormatError(f"{file}: {error}") from None
+    except LitebertError:
+        raise
     except Exception as error:
-        if isinstance(error, FileError):
-            raise
         raise FormatError(f"{file}: the library refuses it ({error})") from None
     except BaseException as error:  # a panic in the library's Rust is not an Exception
         if type(error).__name__ != "PanicException":
@@ -58,11 +59,13 @@ def read_tokenizer(path: Path) -> tuple[Backend, str]:
     return backend, settings["cleaning"]
 
 
-def _find(path: Path) -> Path:
+def _find(path: Path, settings: dict[str, Any] | None) -> Path:
     if path.is_file():
         return path
     if not path.is_dir():
         raise FileError(f"{path}: no such file or folder")
+    if settings is not None:
+        return path / _OWN[settings["kind"]]
     for name in _FILES:
         if (path / name).is_file():
             return path / name
@@ -80,7 +83,7 @@ def read_settings(folder: Path) -> dict[str, Any] | None:
             f"{where}: its {SETTINGS_KEY!r} settings are of a format that this version does not "
             f"read (it reads {FORMAT_VERSION}); a newer litebert wrote it"
         )
-    if not isinstance(settings.get("kind"), str) or settings.get("cleaning") not in RECIPES:
+    if settings.get("kind") not in KINDS or settings.get("cleaning") not in RECIPES:
         raise FormatError(f"{where}: its {SETTINGS_KEY!r} settings are damaged; copy it again")
     return settings
 

@@ -86,15 +86,18 @@ class Tokenizer:
         silent[self.special.unk] = False
         return self._backend.decode([int(i) for i in ids if not silent[i]])
 
-    def save(self, folder: Path) -> None:
-        """Write the tokenizer into a folder, for us and for `transformers`."""
+    def save(self, folder: Path, *, max_length: int | None = None) -> None:
+        """Write the tokenizer into a folder, for us and for `transformers`.
+
+        `max_length` is the longest input of the model beside it, where `transformers` truncates.
+        """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in self._backend.files.items():
             (folder / name).write_bytes(content)
         content = json.dumps(tokenizer_json(self._backend, self.cleaning), ensure_ascii=False)
         (folder / TOKENIZER_JSON).write_text(content + "\n", encoding="utf-8")
-        write_json(folder / CONFIG, tokenizer_config(self._backend, self.cleaning))
+        write_json(folder / CONFIG, tokenizer_config(self._backend, self.cleaning, max_length))
 
     @property
     def checksum(self) -> str:
