@@ -50,7 +50,9 @@ finally:
 """
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["plan", "--help"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["plan", "--help"], ["prepare", "--help"]], ids=" ".join
+)
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-c", HELP, *arguments], capture_output=True, text=True, check=True
@@ -58,14 +60,15 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     loaded = set(done.stderr.split())
     assert "litebert.cli" in loaded
     heavy = {"torch", "numpy", "transformers", "safetensors", "litebert.base.config"}
-    stations = {f"litebert.{name}" for name in ("model", "planning", "convert", "demo")}
+    names = ("model", "planning", "convert", "demo", "text", "reading", "corpus", "objectives")
+    stations = {f"litebert.{name}" for name in names}
     assert not loaded & (heavy | stations)
     assert "Usage: litebert" in done.stdout
 
 
 def test_help_lists_the_commands(say: Any) -> None:
     text = say("--help")
-    for command in ("demo", "presets", "plan", "import", "export"):
+    for command in ("demo", "prepare", "inspect", "tokenizer", "plan", "import", "export"):
         assert f" {command} " in text
 
 

@@ -21,7 +21,7 @@ from litebert.reading.sources import ReadSettings
 from litebert.corpus.store import Store, open_store
 from litebert.text.tokenizer import load_tokenizer
 
-WORDS = ["river", "stone", "lamp", "green", "walks", "slowly", "under", "bridge", "a", "the"]
+WORDS = ["river", "stone", "lamp", "green", "walks", "slowly", "under", "bridge", "old", "the"]
 SMALL = PrepareSettings(unit_bytes=4000, held_out=0.1)
 
 

@@ -50,8 +50,6 @@ def prepare(
 
     Example: litebert prepare wiki/*.jsonl.gz --tokenizer my-tokenizer --out corpus
     """
-    from rich.console import Console
-
     from litebert.cli.progress import preparing
     from litebert.corpus.parts import parse_part
     from litebert.corpus.prepare import PrepareSettings
@@ -72,20 +70,18 @@ def prepare(
             inputs, tokenizer, out, settings, part=parse_part(part), workers=workers, watch=watch
         )
     total = made.store.total
-    console = Console(highlight=False, soft_wrap=True)
-    print_ = lambda line: console.print(line, markup=False)  # noqa: E731
-    print_(
+    print(
         f"{out}: {total.documents:,} documents, {total.sentences:,} sentences, "
         f"{total.tokens:,} tokens from {total.bytes / 1e6:,.1f} MB of text, "
         f"{total.unknown / max(total.tokens, 1):.3%} unknown"
     )
     if made.progress.reused:
-        print_(f"{made.progress.reused:,} shards were there from an earlier run")
+        print(f"{made.progress.reused:,} shards were there from an earlier run")
     for reason, count in total.skipped.items():
         message = made.progress.left_out.messages.get(reason, "")
-        print_(f"skipped {count:,}: {reason}" + (f" (first: {message})" if message else ""))
-    print_(f"sample: {sample(made.store)}")
-    print_(f"next: litebert inspect {out}")
+        print(f"skipped {count:,}: {reason}" + (f" (first: {message})" if message else ""))
+    print(f"sample: {sample(made.store)}")
+    print(f"next: litebert inspect {out}")
 
 
 def inspect(
@@ -115,10 +111,9 @@ def inspect(
     if as_json:
         print(json.dumps(report, indent=2, ensure_ascii=False))
         return
-    console = Console()
-    console.print(show(report))
+    shown = [show(report)]
     if arrangement:
-        settings = LoaderSettings.build(
-            {"arrangement": arrangement, "length": length, "batch": samples}, "litebert inspect"
-        )
-        console.print(show_samples(stores, settings, samples))
+        wanted = {"arrangement": arrangement, "length": length, "batch": samples}
+        settings = LoaderSettings.build(wanted, "litebert inspect")
+        shown.append(show_samples(stores, settings, samples))
+    Console().print(*shown)

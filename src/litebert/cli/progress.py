@@ -1,7 +1,11 @@
-"""Progress of long commands, on standard error, so that standard output stays clean."""
+"""Progress of long commands, on standard error, so that standard output stays clean.
+
+On a terminal a line that moves; in a log file a plain line now and then.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -12,34 +16,59 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRe
 if TYPE_CHECKING:
     from litebert.corpus.prepare import Progress as Preparation
 
+LOG_EVERY = 30.0  # seconds
+
 
 @contextmanager
 def counter(noun: str) -> Iterator[Callable[[int], None]]:
     """A running count of things seen."""
-    columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} {task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(noun, total=None)
-        yield lambda seen: progress.update(task, completed=seen)
+    with _line(SpinnerColumn(), TextColumn("{task.description}")) as show:
+        yield lambda seen: show(f"{seen:,} {noun}", None, None)
 
 
 @contextmanager
 def preparing() -> Iterator[Callable[[Preparation], None]]:
     """How far a corpus is: share of the input, speed, tokens, documents, time left."""
-    columns = (BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("starting", total=None)
+    began = time.monotonic()
 
-        def watch(state: Preparation) -> None:
-            seconds = progress.tasks[task].elapsed or 1e-9
-            made = state.counts.bytes - state.reused_bytes
-            progress.update(
-                task,
-                total=state.size,
-                completed=state.read,
-                description=(
-                    f"{made / seconds / 1e6:,.1f} MB/s of text, {state.counts.tokens:,} tokens, "
-                    f"{state.counts.documents:,} documents"
-                ),
-            )
+    def watch(state: Preparation) -> None:
+        seconds = time.monotonic() - began
+        made = state.counts.bytes - state.reused_bytes
+        show(
+            f"{made / max(seconds, 1e-9) / 1e6:,.1f} MB/s of text, {state.counts.tokens:,} tokens, "
+            f"{state.counts.documents:,} documents",
+            state.read,
+            state.size,
+        )
 
+    with _line(BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn()) as show:
         yield watch
+
+
+Show = Callable[[str, "int | None", "int | None"], None]
+
+
+@contextmanager
+def _line(*columns: BarColumn | SpinnerColumn | TextColumn | TimeRemainingColumn) -> Iterator[Show]:
+    """Something to call with a description, what is done, and all there is to do."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _log_lines(console)
+        return
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=None)
+        yield lambda text, done, size: progress.update(
+            task, description=text, completed=done, total=size
+        )
+
+
+def _log_lines(console: Console) -> Show:
+    last = [time.monotonic()]
+
+    def show(text: str, done: int | None, size: int | None) -> None:
+        if time.monotonic() - last[0] >= LOG_EVERY:
+            last[0] = time.monotonic()
+            share = f"{done / size:.0%}, " if done is not None and size else ""
+            console.print(share + text, markup=False, highlight=False, soft_wrap=True)
+
+    return show

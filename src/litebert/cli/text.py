@@ -38,8 +38,6 @@ def train(
 
     The folder opens in transformers with AutoTokenizer, and gives the same ids there.
     """
-    from rich.console import Console
-
     from litebert.cli.progress import counter
     from litebert.corpus.tokenizers import train_tokenizer
     from litebert.reading.sources import ReadSettings
@@ -52,11 +50,10 @@ def train(
             inputs, out, kind, vocabulary, language=language, cleaning=cleaning, sample=sample,
             seed=seed, reading=reading, progress=seen,
         )  # fmt: skip
-    Console().print(
+    print(
         f"{out}: {made.kind}, {made.vocab_size:,} pieces, cleaning {made.cleaning}\n"
-        f"next: litebert prepare {' '.join(inputs)} --tokenizer {out} --out corpus",
-        markup=False, highlight=False, soft_wrap=True,
-    )  # fmt: skip
+        f"next: litebert prepare {' '.join(inputs)} --tokenizer {out} --out corpus"
+    )
 
 
 def show(

@@ -69,7 +69,7 @@ def _runs(sources: Sequence[Source], unit_bytes: int) -> list[list[Source]]:
     room = 0
     for source in sources:
         size = unit_bytes if source.size is None else source.size
-        if size > room:
+        if not runs or size > room:
             runs.append([])
             room = unit_bytes
         runs[-1].append(source)
