@@ -82,7 +82,11 @@ def prepare(
     workers: int | None = None,
     watch: Callable[[Progress], None] = lambda progress: None,
 ) -> Prepared:
-    """Turn raw text into a store; continues what an earlier, interrupted run began."""
+    """Turn raw text into a store; continues what an earlier, interrupted run began.
+
+    With more than one worker a script of yours must guard its main part with
+    `if __name__ == "__main__":`, because the workers import it.
+    """
     settings, out = settings or PrepareSettings(), Path(out)
     check_part(part, f"{part[0]}/{part[1]}")
     split_sentences("", settings.language)  # an unknown language is said before the work

@@ -103,7 +103,7 @@ class Store:
             )
         return tokenizer
 
-    @property
+    @cached_property
     def total(self) -> Counts:
         """What all shards hold together, duplicates and held-out documents included."""
         return sum(self.counts, Counts())

@@ -8,6 +8,7 @@ on in the middle of an epoch it is enough to read one window again.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +45,7 @@ def read_window(
     store: Store, split: Split, seed: int, epoch: int, number: int, blocks: int = WINDOW_BLOCKS
 ) -> Window:
     """The documents of a split in the `number`-th window of an epoch."""
-    order = permutation(len(store.blocks), For.BLOCK_ORDER, seed, epoch)
+    order = _block_order(len(store.blocks), seed, epoch)
     chosen = store.blocks[order[number * blocks : (number + 1) * blocks]]
     parts = [_read_block(store, split, shard, block) for shard, block in chosen.tolist()]
     sentences = np.concatenate([lengths for _, lengths, _, _ in parts])
@@ -55,6 +56,11 @@ def read_window(
         _offsets(documents),
         np.concatenate([keys for _, _, _, keys in parts]),
     )
+
+
+@lru_cache(maxsize=2)
+def _block_order(count: int, seed: int, epoch: int) -> Numbers:
+    return permutation(count, For.BLOCK_ORDER, seed, epoch)
 
 
 def _offsets(lengths: Numbers) -> Numbers:
