@@ -17,8 +17,8 @@ import pytest
 
 from litebert.base.errors import FileError, LitebertError, SettingsError
 from litebert.corpus.prepare import PrepareSettings, Progress, prepare
-from litebert.reading.sources import ReadSettings
 from litebert.corpus.store import Store, open_store
+from litebert.reading.sources import ReadSettings
 from litebert.text.tokenizer import load_tokenizer
 
 WORDS = ["river", "stone", "lamp", "green", "walks", "slowly", "under", "bridge", "old", "the"]

@@ -2,7 +2,7 @@
 
     token    single pieces (BERT, RoBERTa)
     word     whole words
-    ngram    runs of 1 to 3 words, p(n) proportional to 1/n (ALBERT, section 3.2)
+    ngram    runs of 1 to 3 words, p(n) proportional to 1/n (ALBERT, section 4.1)
     span     runs of words, geometric lengths 1 to 10, p = 0.2 (SpanBERT, section 3.1)
 
 Candidates are tried in a random order until the budget is filled. A run of words that would exceed
