@@ -36,7 +36,7 @@ JAPANESE = [
 SENTENCES = ENGLISH + KOREAN + JAPANESE
 CLEANINGS = ("english", "multilingual", "lower", "none")
 KINDS = ("sentencepiece", "wordpiece", "bytes")
-_SIZES = {"sentencepiece": 330, "wordpiece": 500, "bytes": 400}
+_SIZES = {"sentencepiece": 260, "wordpiece": 500, "bytes": 400}
 
 Trained = Callable[[str, str], Tokenizer]
 

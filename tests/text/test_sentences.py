@@ -17,7 +17,11 @@ def test_lines_end_sentences_and_empty_ones_vanish() -> None:
 
 
 def test_japanese_and_korean() -> None:
-    assert split_sentences("猫です。そうですか？はい。", "ja") == ["猫です。", "そうですか？", "はい。"]
+    assert split_sentences("猫です。そうですか？はい。", "ja") == [
+        "猫です。",
+        "そうですか？",
+        "はい。",
+    ]
     assert split_sentences("나는 고양이다. 그렇습니까? 네.", "ko") == [
         "나는 고양이다.",
         "그렇습니까?",

@@ -64,11 +64,13 @@ class SentencePieceBackend:
         return self._processor.encode(texts, num_threads=1)
 
     def encode_words(self, words: list[str], first: bool) -> list[Sequence[int] | None]:
-        """The ids of cleaned words; None for those that tie."""
+        """The ids of cleaned words; None for those that tie or hold a literal ▁."""
         del first
         encoded: list[Sequence[int] | None] = list(self.encode(words))
         for index in self._ties.words(encoded):
             encoded[index] = None
+        if SPACE in "".join(words):
+            encoded = [None if SPACE in word else ids for word, ids in zip(words, encoded)]
         return encoded
 
     def encode_offsets(self, text: str) -> tuple[list[int], Offsets]:

@@ -15,10 +15,11 @@ from typing import Any
 
 import sentencepiece
 from tokenizers import Tokenizer as Engine
-from tokenizers import models, normalizers, pre_tokenizers, trainers
+from tokenizers import models, pre_tokenizers, trainers
 
 from litebert.base.errors import SettingsError, did_you_mean
 from litebert.text.cleaning import clean, recipe_named
+from litebert.text.continuation import ContinuationAlphabet
 from litebert.text.contract import KINDS, Backend
 from litebert.text.sampling import reservoir
 from litebert.text.sentencepiece_backend import SentencePieceBackend
@@ -144,14 +145,15 @@ def _too_large(vocab_size: int, largest: int) -> SettingsError:
 def _train_wordpiece(sentences: list[str], vocab_size: int, coverage: float) -> Backend:
     del coverage
     specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    engine = Engine(models.WordPiece(unk_token="[UNK]"))
-    engine.normalizer = normalizers.BertNormalizer(strip_accents=False, lowercase=False)
-    engine.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer = trainers.WordPieceTrainer(
+    inside = ContinuationAlphabet(sentences)
+    engine = Engine(models.BPE())
+    engine.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    trainer = trainers.BpeTrainer(
         vocab_size=vocab_size, special_tokens=specials, show_progress=False
     )
-    vocabulary = _train_engine(engine, trainer, sentences)["vocab"]
-    return WordPieceBackend(_exactly(vocabulary, vocab_size))
+    marked = map(inside.mark, sentences)
+    vocabulary = _train_engine(engine, trainer, marked)["vocab"]
+    return WordPieceBackend([inside.unmark(p) for p in _exactly(vocabulary, vocab_size)])
 
 
 def _train_bytes(sentences: list[str], vocab_size: int, coverage: float) -> Backend:
@@ -176,10 +178,8 @@ def _train_bytes(sentences: list[str], vocab_size: int, coverage: float) -> Back
     return BytesBackend(_exactly(vocabulary, vocab_size), merges)
 
 
-def _train_engine(engine: Engine, trainer: Any, sentences: list[str]) -> dict[str, Any]:
-
-
-    engine.train_from_iterator(sentences, trainer, length=len(sentences))
+def _train_engine(engine: Engine, trainer: Any, sentences: Iterable[str]) -> dict[str, Any]:
+    engine.train_from_iterator(sentences, trainer)
     return json.loads(engine.to_str())["model"]
 
 
