@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001  (odd characters on purpose)
 """AutoTokenizer on our folders gives our ids, and says nothing."""
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ ODD = [
 
 
 @pytest.fixture
-def opened(tmp_path: Path, caplog: pytest.LogCaptureFixture):  # noqa: ANN201
+def opened(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     from transformers import AutoTokenizer
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.enable_propagation()
 
-    def open_(tokenizer: Tokenizer, config: str = ""):  # noqa: ANN202
+    def open_(tokenizer: Tokenizer, config: str = ""):
         tokenizer.save(tmp_path)
         if config:
             (tmp_path / "config.json").write_text(config)
@@ -45,7 +46,7 @@ def opened(tmp_path: Path, caplog: pytest.LogCaptureFixture):  # noqa: ANN201
 
 
 @pytest.mark.parametrize(("kind", "cleaning"), EVERY)
-def test_the_ids_are_ours(trained: Trained, opened, kind: str, cleaning: str) -> None:  # noqa: ANN001
+def test_the_ids_are_ours(trained: Trained, opened, kind: str, cleaning: str) -> None:
     ours = trained(kind, cleaning)
     theirs = opened(ours)
     texts = SENTENCES + ODD
@@ -67,14 +68,14 @@ def test_the_ids_are_ours(trained: Trained, opened, kind: str, cleaning: str) ->
 
 @pytest.mark.parametrize("model_type", ["albert", "bert", "roberta", "electra"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_beside_a_models_config(trained: Trained, opened, kind: str, model_type: str) -> None:  # noqa: ANN001
+def test_beside_a_models_config(trained: Trained, opened, kind: str, model_type: str) -> None:
     ours = trained(kind, "multilingual")
     theirs = opened(ours, f'{{"model_type": "{model_type}"}}')
     texts = SENTENCES + ODD
     assert theirs(texts, add_special_tokens=False)["input_ids"] == [ours.encode(t) for t in texts]
 
 
-def test_transformers_parses_special_names_and_we_do_not(trained: Trained, opened) -> None:  # noqa: ANN001
+def test_transformers_parses_special_names_and_we_do_not(trained: Trained, opened) -> None:
     ours = trained("sentencepiece", "english")
     theirs = opened(ours)
     mask = ours.special.mask
@@ -89,7 +90,7 @@ def test_the_length_of_the_model(trained: Trained, tmp_path: Path) -> None:
     assert AutoTokenizer.from_pretrained(tmp_path).model_max_length == 128
 
 
-def test_random_words_of_the_vocabulary(trained: Trained, opened) -> None:  # noqa: ANN001
+def test_random_words_of_the_vocabulary(trained: Trained, opened) -> None:
     """Scores decide between many ways to cut: user-defined pieces and unknowns included."""
     ours = trained("sentencepiece", "multilingual")
     theirs = opened(ours)

@@ -26,7 +26,7 @@ def sentences(data: Path, name: str, documents: int, most: int) -> list[str]:
     return found[:most]
 
 
-def batch(tokenizer, texts: list[str]) -> list[list[int]]:  # noqa: ANN001
+def batch(tokenizer, texts: list[str]) -> list[list[int]]:
     ids, lengths = tokenizer.encode_batch(texts)
     return [part.tolist() for part in np.split(ids, np.cumsum(lengths)[:-1])]
 

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001  (odd characters on purpose)
 from __future__ import annotations
 
 import pytest

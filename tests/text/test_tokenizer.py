@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001  (odd characters on purpose)
 from __future__ import annotations
 
 import json
@@ -72,9 +73,8 @@ def test_offsets_without_the_space_before_the_word(trained: Trained) -> None:
         encoding = trained(kind, "none").encode_aligned("the cat")
         assert encoding.offsets[0][0] == 0
         assert encoding.offsets[-1][1] == 7
-        assert (4 in [start for start, _ in encoding.offsets]) and not any(
-            start == 3 and end > 3 for start, end in encoding.offsets
-        )
+        assert 4 in [start for start, _ in encoding.offsets]
+        assert not any(start == 3 and end > 3 for start, end in encoding.offsets)
 
 
 @pytest.mark.parametrize(("kind", "cleaning"), EVERY)

@@ -6,9 +6,6 @@ spiece.model before tokenizer.json before vocabularies.
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,8 @@ from litebert.text.cleaning import RECIPES
 from litebert.text.contract import KINDS, Backend
 from litebert.text.huggingface import FORMAT_VERSION, SETTINGS_KEY
 from litebert.text.sentencepiece_backend import FILE, SentencePieceBackend
-from litebert.text.sentencepiece_file import LARGEST_MODEL, BadModel, PieceType, write_model
+from litebert.text.sentencepiece_file import LARGEST_MODEL, BadModel
+from litebert.text.tokenizer_json import from_tokenizer_json, in_order
 from litebert.text.vocabulary_backends import (
     MERGES,
     VOCAB_JSON,
@@ -31,7 +29,6 @@ from litebert.text.vocabulary_backends import (
 CONFIG, TOKENIZER_JSON = "tokenizer_config.json", "tokenizer.json"
 _OWN = {"sentencepiece": FILE, "wordpiece": VOCAB_TXT, "bytes": VOCAB_JSON}
 _FILES = (FILE, TOKENIZER_JSON, VOCAB_TXT, VOCAB_JSON)
-_UNDERSTOOD = "read by litebert: ALBERT's, BERT's and RoBERTa's kinds"
 
 
 def read_tokenizer(path: Path) -> tuple[Backend, str]:
@@ -73,7 +70,7 @@ def _find(path: Path, settings: dict[str, Any] | None) -> Path:
 
 
 def read_settings(folder: Path) -> dict[str, Any] | None:
-    """Our own settings in a folder's tokenizer_config.json, checked; None if we did not write it."""
+    """Our own settings in a folder's tokenizer_config.json, checked; None if not ours."""
     settings = _config(folder).get(SETTINGS_KEY)
     if settings is None:
         return None
@@ -96,12 +93,12 @@ def _read_file(file: Path) -> tuple[Backend, str]:
     if file.suffix == ".model":
         return SentencePieceBackend(_read_bytes(file)), "english"
     if file.name == TOKENIZER_JSON:
-        return _from_tokenizer_json(read_json(file))
+        return from_tokenizer_json(read_json(file))
     if file.suffix == ".txt" and file.name != MERGES:
         lower = _config(file.parent).get("do_lower_case", True)
         return WordPieceBackend(_lines(file)), "bert-uncased" if lower else "bert-cased"
     if file.name in (VOCAB_JSON, MERGES):
-        pieces = _in_order(read_json(file.parent / VOCAB_JSON))
+        pieces = in_order(read_json(file.parent / VOCAB_JSON))
         return BytesBackend(pieces, _merges(_lines(file.parent / MERGES))), "none"
     raise FormatError(
         f"{file}: not a tokenizer file; name a folder, a .model file, {VOCAB_TXT}, "
@@ -139,101 +136,3 @@ def _merges(lines: list[str]) -> list[tuple[str, str]]:
             raise BadVocabulary(f"line {number + 1} of {MERGES} is not two pieces: {line[:40]!r}")
         merges.append((parts[0], parts[1]))
     return merges
-
-
-def _in_order(vocabulary: dict[str, Any]) -> list[str]:
-    """Pieces in the order of their ids, which must be 0, 1, 2, …"""
-    numbers = list(vocabulary.values())
-    if not all(type(number) is int for number in numbers):
-        raise BadVocabulary("it has ids that are not whole numbers")
-    if sorted(numbers) != list(range(len(numbers))):
-        raise BadVocabulary(f"its ids are not 0 to {len(numbers) - 1} without a gap")
-    return sorted(vocabulary, key=vocabulary.__getitem__)
-
-
-def _from_tokenizer_json(content: dict[str, Any]) -> tuple[Backend, str]:
-    try:
-        model = content["model"]
-        kind = model.get("type")
-        if kind == "WordPiece":
-            return WordPieceBackend(_with_added(content)), _bert_cleaning(content["normalizer"])
-        if kind == "BPE":
-            _check_byte_level(content)
-            return BytesBackend(_with_added(content), _json_merges(model["merges"])), "none"
-        if kind == "Unigram":
-            return _from_unigram(content)
-    except (
-        KeyError,
-        TypeError,
-        AttributeError,
-        IndexError,
-        StopIteration,
-        binascii.Error,
-    ) as error:
-        raise BadVocabulary(f"not a tokenizer {_UNDERSTOOD} ({error!r})") from None
-    raise BadVocabulary(f"a {kind!r} model; not {_UNDERSTOOD}")
-
-
-def _with_added(content: dict[str, Any]) -> list[str]:
-    added = {token["content"]: token["id"] for token in content.get("added_tokens") or []}
-    return _in_order(content["model"]["vocab"] | added)
-
-
-def _json_merges(merges: list[Any]) -> list[tuple[str, str]]:
-    pairs = [
-        tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) for merge in merges
-    ]
-    if not all(len(pair) == 2 for pair in pairs):
-        raise BadVocabulary("a merge is not two pieces")
-    return pairs
-
-
-def _bert_cleaning(normalizer: Any) -> str:
-    lower = normalizer["lowercase"]
-    strips = lower if normalizer["strip_accents"] is None else normalizer["strip_accents"]
-    usual = normalizer["type"] == "BertNormalizer" and normalizer["clean_text"]
-    if not usual or not normalizer["handle_chinese_chars"] or strips != lower:
-        raise BadVocabulary(f"its normalizer {json.dumps(normalizer)[:200]} is not BERT's")
-    return "bert-uncased" if lower else "bert-cased"
-
-
-def _check_byte_level(content: dict[str, Any]) -> None:
-    splitter = content["pre_tokenizer"]
-    if content["normalizer"] is not None or splitter["type"] != "ByteLevel":
-        raise BadVocabulary("its BPE is not RoBERTa's byte-level one")
-    if splitter["add_prefix_space"] or not splitter.get("use_regex", True):
-        raise BadVocabulary("it adds a space before the text, which litebert does not support")
-
-
-def _from_unigram(content: dict[str, Any]) -> tuple[Backend, str]:
-    """ALBERT's tokenizer.json as a model file. Its quote rewriting is not Google's: left out."""
-    model = content["model"]
-    controls = {token["content"] for token in content["added_tokens"] if token["special"]}
-    rows = []
-    for index, (piece, score) in enumerate(model["vocab"]):
-        kind = PieceType.CONTROL if piece in controls else PieceType.NORMAL
-        rows.append((piece, float(score), PieceType.UNKNOWN if index == model["unk_id"] else kind))
-    steps = content["normalizer"] or {"type": "Sequence", "normalizers": []}
-    steps = steps["normalizers"] if steps["type"] == "Sequence" else [steps]
-    charsmap = b""
-    for step in steps:
-        if step["type"] == "Precompiled":
-            charsmap = base64.b64decode(step["precompiled_charsmap"] or "", validate=True)
-    cleaning = _unigram_cleaning([step["type"] for step in steps])
-    return SentencePieceBackend(write_model(rows, charsmap, name="stored")), cleaning
-
-
-def _unigram_cleaning(steps: list[str]) -> str:
-    known = [step for step in steps if step not in ("Replace", "Precompiled", "Strip")]
-    for cleaning, pattern in _UNIGRAM_CLEANING.items():
-        if known == pattern:
-            return cleaning
-    raise BadVocabulary(f"its normalizers {', '.join(known)} are none of litebert's recipes")
-
-
-_UNIGRAM_CLEANING = {
-    "english": ["NFKD", "StripAccents", "Lowercase"],
-    "lower": ["NFKC", "Lowercase"],
-    "multilingual": ["NFKC"],
-    "none": [],
-}

@@ -70,7 +70,9 @@ class SentencePieceBackend:
         for index in self._ties.words(encoded):
             encoded[index] = None
         if SPACE in "".join(words):
-            encoded = [None if SPACE in word else ids for word, ids in zip(words, encoded)]
+            encoded = [
+                None if SPACE in word else ids for word, ids in zip(words, encoded, strict=True)
+            ]
         return encoded
 
     def encode_offsets(self, text: str) -> tuple[list[int], Offsets]:

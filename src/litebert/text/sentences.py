@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from sentencex import segment
+from sentencex import segment  # pyright: ignore[reportAttributeAccessIssue]
 
 from litebert.base.errors import SettingsError
 

@@ -7,7 +7,7 @@ scores are then equal but for rounding, so which order wins depends on the sente
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 import numpy as np
@@ -49,7 +49,7 @@ class Ties:
         return first + second + third == third + second + first
 
 
-def _numbered(keys) -> np.ndarray:  # noqa: ANN001
+def _numbered(keys: Iterable[str]) -> np.ndarray:
     numbers: dict[str, int] = {}
     return np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), np.int64)
 

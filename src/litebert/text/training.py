@@ -29,7 +29,7 @@ from litebert.text.vocabulary_backends import BytesBackend, WordPieceBackend
 DEFAULT_SAMPLE = 1_000_000  # sentences
 LONGEST_SENTENCE = 1000  # characters; longer ones are cut, the trainer would drop them
 _THREADS = 4  # fixed, because the order of sums changes the last digits of scores
-_USER_DEFINED = ["(", ")", '"', "-", ".", "–", "£", "€"]
+_USER_DEFINED = ["(", ")", '"', "-", ".", "\u2013", "£", "€"]  # the sixth is an en dash
 _PROGRESS_EVERY = 10_000
 _MASK = "<mask>"
 

@@ -12,7 +12,7 @@ neighbours, or one so long that it will not come again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import chain, repeat
+from itertools import chain, count, repeat
 
 import numpy as np
 
@@ -21,8 +21,8 @@ MOST_WORDS = 400_000  # then the cache starts afresh, about 70 MB
 _UNKNOWN, _EMPTY, _WHOLE = -1, 0, 1  # codes: not seen yet; no ids; encode the whole text
 
 Ids = Sequence[int]
-EncodeWords = Callable[[list[str], bool], list[Ids | None]]
-EncodeTexts = Callable[[list[str]], list[Ids]]
+EncodeWords = Callable[[list[str], bool], Sequence[Ids | None]]
+EncodeTexts = Callable[[list[str]], Sequence[Ids]]
 
 
 class WordCache:
@@ -70,18 +70,20 @@ class WordCache:
     def _learn(self, words: list[str]) -> np.ndarray:
         """Codes for words not seen before; those too long to come again are not kept."""
         new = [word for word in dict.fromkeys(words) if len(word) <= LONGEST_WORD]
-        self._codes.update(zip(new, range(self._table.size[0], self._table.size[0] + len(new))))
+        row = self._table.size[0]
         if self._first_differs:
             ids = self._learn_in_two(new, [word.startswith(" ") for word in new])
         else:
             ids = self._encode_words(new, False)
         self._table.append(ids)
+        self._codes.update(zip(new, count(row), strict=False))
         return np.fromiter(map(self._codes.get, words, repeat(_WHOLE)), np.int64, len(words))
 
-    def _learn_in_two(self, new: list[str], first: list[bool]) -> list[Ids | None]:
-        openers = iter(self._encode_words([w[1:] for w, f in zip(new, first) if f], True))
-        others = iter(self._encode_words([w for w, f in zip(new, first) if not f], False))
-        return [next(openers if f else others) for f in first]
+    def _learn_in_two(self, new: list[str], first: list[bool]) -> Sequence[Ids | None]:
+        pairs = list(zip(new, first, strict=True))
+        openers = iter(self._encode_words([word[1:] for word, opens in pairs if opens], True))
+        others = iter(self._encode_words([word for word, opens in pairs if not opens], False))
+        return [next(openers if opens else others) for opens in first]
 
     def _encode_whole(
         self, texts: Sequence[str], codes: np.ndarray, counts: np.ndarray, firsts: np.ndarray
@@ -95,7 +97,8 @@ class WordCache:
         inside[which] = True
         codes[np.repeat(inside, counts)] = _EMPTY
         codes[firsts[which]] = self._table.size[0] + np.arange(which.size)
-        self._table.append(self._encode_texts([texts[index] for index in which.tolist()]))
+        chosen: list[int] = which.tolist()
+        self._table.append(self._encode_texts([texts[index] for index in chosen]))
 
     def _forget(self) -> None:
         self._codes: dict[str, int] = {}
