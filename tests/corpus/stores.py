@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -60,7 +61,9 @@ def random_lengths(
     """Token counts of the sentences of random documents; bounds are inclusive."""
     chance = np.random.default_rng(seed)
     counts = chance.integers(sentences[0], sentences[1] + 1, documents)
-    return [chance.integers(tokens[0], tokens[1] + 1, count).tolist() for count in counts]
+    lengths = chance.integers(tokens[0], tokens[1] + 1, counts.sum()).tolist()
+    ends = np.cumsum(counts).tolist()
+    return [lengths[start:end] for start, end in pairwise([0, *ends])]
 
 
 def tail(number: int) -> str:

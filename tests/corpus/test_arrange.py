@@ -121,7 +121,7 @@ def check_layout(window: Window, samples: Samples, batch: Batch, rules: Arrangem
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(
     documents=documents,
     length=st.one_of(st.integers(8, 24), st.integers(8, 512)),
@@ -299,7 +299,7 @@ def test_sentence_order_is_a_fair_coin_and_its_label_says_so(name: str) -> None:
 @pytest.mark.parametrize("name", BORROW)
 def test_borrowing_is_a_fair_coin_and_its_label_says_so(name: str) -> None:
     # A chunk of one sentence always borrows; first chunks of one-token sentences have two or more.
-    window = make_window(random_lengths(7, 30_000, sentences=(2, 6), tokens=(1, 1)))
+    window = make_window(random_lengths(7, 12_000, sentences=(2, 6), tokens=(1, 1)))
     samples = arrange(window, ARRANGEMENTS[name], 64, 0, 0)
     found = order_of(window, samples)
     assert found["pairs"].all()
@@ -308,7 +308,7 @@ def test_borrowing_is_a_fair_coin_and_its_label_says_so(name: str) -> None:
     assert ((samples.borrowed > 0) == ~found["same"]).all()
     opening = np.isin(samples.first, window.documents[:-1])
     share = samples.labels[opening].mean()
-    assert binomial_error(int(opening.sum()), 0.5) < 0.02
+    assert binomial_error(int(opening.sum()), 0.5) < 0.03
     assert abs(share - 0.5) < binomial_error(int(opening.sum()), 0.5)
 
 
@@ -340,7 +340,7 @@ def test_borrowed_documents_and_sentences_are_drawn_alike() -> None:
     window = make_window([[2] * 6] * 40)
     found = np.zeros((40, 40), dtype=int)
     start = np.zeros(6, dtype=int)
-    for copy in range(400):
+    for copy in range(200):
         samples = arrange(window, ARRANGEMENTS["sentence-pair"], 32, 0, copy)
         chosen = np.flatnonzero(samples.labels == 1)
         there = samples.starts[samples.fragments[chosen] + 1] // 2
@@ -401,7 +401,7 @@ def test_where_nothing_is_decided_there_is_no_label(name: str) -> None:
 
 
 def test_electra_leaves_a_tenth_of_the_pairs_single() -> None:
-    window = make_window([[2] * 4] * 60_000)
+    window = make_window([[2] * 4] * 20_000)
     samples = arrange(window, ARRANGEMENTS["electra"], 64, 0, 0)
     several = samples.last - samples.first > 1
     share = (np.diff(samples.fragments)[several] == 1).mean()
@@ -417,7 +417,7 @@ def test_electra_leaves_a_tenth_of_the_pairs_single() -> None:
 ])  # fmt: skip
 def test_target_lengths(name: str, short: float) -> None:
     """Documents of one-token sentences show their target: the size of a chunk."""
-    limit, count = 21, 30_000
+    limit, count = 21, 12_000
     window = make_window([[1] * (2 * limit)] * count)
     rules = ARRANGEMENTS[name].model_copy(update={"negatives": "none"})  # chunks in full view
     samples = arrange(window, rules, limit + 3, 0, 0)
@@ -466,7 +466,7 @@ def test_chunks_end_at_the_target_or_with_the_document(name: str) -> None:
 @pytest.mark.parametrize("name", ["albert", "plain-pairs", "albert-google"])
 @pytest.mark.parametrize("size", [2, 3, 7, 12])
 def test_split_points_are_uniform(name: str, size: int) -> None:
-    count = 20_000
+    count = 8_000
     window = make_window([[3] * size] * count)
     samples = arrange(window, ARRANGEMENTS[name], 64, 0, 0)
     whole = samples.last - samples.first == size

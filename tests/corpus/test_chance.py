@@ -27,22 +27,24 @@ def test_purposes_are_numbered_once() -> None:
     assert len({int(purpose) for purpose in For}) == len(For)
 
 
-@pytest.mark.parametrize("name", ["last", "middle", "first"])
-def test_a_million_names_never_collide(name: str) -> None:
-    many = np.arange(MILLION)
+@pytest.mark.parametrize(
+    ("name", "count"), [("last", MILLION), ("middle", 10**5), ("first", 10**5)]
+)
+def test_names_never_collide(name: str, count: int) -> None:
+    many = np.arange(count)
     names = {"last": (5, 9, many), "middle": (5, many, 9), "first": (many, 5, 9)}[name]
-    assert len(np.unique(draw(*names))) == MILLION
+    assert len(np.unique(draw(*names))) == count
 
 
 def test_order_number_and_value_of_names_all_matter() -> None:
-    grid = draw(np.arange(1000)[:, None], np.arange(1000)[None, :])
-    assert len(np.unique(grid)) == MILLION  # so (a, b) is never (b, a)
+    grid = draw(np.arange(300)[:, None], np.arange(300)[None, :])
+    assert len(np.unique(grid)) == 300**2  # so (a, b) is never (b, a)
     assert draw(1) != draw(1, 0) != draw(1, 0, 0)
     assert len({int(draw(purpose, 3, 4)) for purpose in For}) == len(For)
 
 
 def test_every_bit_is_fair_and_every_bit_of_a_name_moves_half_of_them() -> None:
-    plain = draw(For.SAMPLE, 0, np.arange(200_000))
+    plain = draw(For.SAMPLE, 0, np.arange(100_000))
     for bit in range(64):
         ones = float(((plain >> np.uint64(bit)) & np.uint64(1)).mean())
         assert abs(ones - 0.5) < binomial_error(len(plain), 0.5)
@@ -55,11 +57,11 @@ def test_every_bit_is_fair_and_every_bit_of_a_name_moves_half_of_them() -> None:
 
 @pytest.mark.parametrize("purpose", [For.SHORT, For.NEGATIVE, For.MASK_KIND])
 def test_uniform_is_uniform(purpose: For) -> None:
-    found = uniform(draw(purpose, 3, 0, np.arange(MILLION)))
+    found = uniform(draw(purpose, 3, 0, np.arange(300_000)))
     assert found.min() >= 0
     assert found.max() < 1
     counts, _ = np.histogram(found, bins=1000, range=(0, 1))
-    assert_distributed(counts, np.full(1000, MILLION / 1000))
+    assert_distributed(counts, np.full(1000, 300))
     assert uniform(np.array([0, 2**64 - 1], dtype=np.uint64)).tolist() == [0, 1 - 2**-53]
 
 
@@ -85,7 +87,7 @@ def test_neighbours_are_independent() -> None:
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 1000])
 def test_below_is_uniform_and_stays_below(limit: int) -> None:
-    found = below(draw(For.SPLIT, np.arange(300_000)), limit)
+    found = below(draw(For.SPLIT, np.arange(100_000)), limit)
     counts = np.bincount(found, minlength=limit)
     assert len(counts) == limit
     assert_distributed(counts, np.full(limit, len(found) / limit))
@@ -102,7 +104,7 @@ def test_below_at_its_bounds() -> None:
 
 @pytest.mark.parametrize("tosses", [0, 1, 2, 5, 63, 64, 65, 128, 500])
 def test_heads_are_binomial(tosses: int) -> None:
-    count = 100_000
+    count = 40_000
     found = heads(draw(For.TRUNCATION_FIRST, np.arange(count)), np.full(count, tosses))
     assert found.min() >= 0
     assert found.max() <= tosses
@@ -135,8 +137,8 @@ def test_a_permutation_is_a_permutation(count: int) -> None:
 
 def test_permutations_are_all_alike_likely() -> None:
     seen: dict[tuple[int, ...], int] = {}
-    for name in range(6000):
+    for name in range(4800):
         order = tuple(permutation(4, For.SAMPLE_ORDER, 0, name).tolist())
         seen[order] = seen.get(order, 0) + 1
     assert len(seen) == 24
-    assert_distributed(list(seen.values()), np.full(24, 250))
+    assert_distributed(list(seen.values()), np.full(24, 200))

@@ -481,8 +481,10 @@ def test_batches_by_sequences_are_full_until_the_end(store: Store) -> None:
     assert 0 < sizes[-1] <= 10
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("batch", "length"), [(1, 16), (4, 48), (8, 128)])
+@pytest.mark.parametrize(
+    ("name", "batch", "length"),
+    [*((name, 4, 48) for name in NAMES), ("albert", 1, 16), ("albert", 8, 128), ("bert", 2, 512)],
+)
 def test_batches_by_tokens_stay_within_their_budget(
     store: Store, name: str, batch: int, length: int
 ) -> None:

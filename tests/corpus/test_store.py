@@ -115,7 +115,7 @@ def test_hundreds_of_random_flips_either_are_found_or_change_nothing(
     whole = read_all(path)
     header = 8 + int.from_bytes(content[:8], "little")
     chance = np.random.default_rng(1)
-    places = [*chance.integers(0, header, 500), *chance.integers(0, len(content), 300)]
+    places = [*chance.integers(0, header, 300), *chance.integers(0, len(content), 200)]
     found = 0
     for place in places:
         damaged = bytearray(content)
@@ -125,7 +125,7 @@ def test_hundreds_of_random_flips_either_are_found_or_change_nothing(
             assert read_all(path) == whole
         except FileError:
             found += 1
-    assert found > 700
+    assert found > 430
 
 
 def test_a_shard_cut_short_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,7 +118,7 @@ shapes = st.lists(
 
 
 @pytest.mark.parametrize("unit", UNITS)
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(
     shapes=shapes,
     seed=st.integers(0, 10**6),
@@ -271,6 +271,7 @@ def literal_ngrams(shape: Shape, budget: int, chance: random.Random) -> list[lis
 
 NGRAM_SHAPES: list[Shape] = [
     [[1] * 60],
+    [[1, 1, 2, 1, 1, 1, 3, 1, 1, 2] * 36],  # 506 tokens, of which Google hides 20
     [[1, 2, 1, 1, 3, 1, 2, 1, 1, 1, 4, 1] * 4, [2, 1, 1, 1, 1, 3] * 6],
     [[3, 3, 3, 2, 3, 2] * 3, [1, 5]],
     [[1, 1], [2, 1, 1], [1]],
@@ -279,10 +280,10 @@ NGRAM_SHAPES: list[Shape] = [
 
 @pytest.mark.parametrize("shape", NGRAM_SHAPES)
 def test_ngrams_are_distributed_like_the_literal_rule(shape: Shape) -> None:
-    count = 3000
-    batch = alike(shape, count)
-    budget = wanted_budget(int(batch.lengths[0]))
-    ours = chosen_runs(batch, Masking())
+    batch = alike(shape, 2500 if len(shape[0]) < 100 else 600)
+    count = len(batch)
+    budget = wanted_budget(int(batch.lengths[0]), most=20)
+    ours = chosen_runs(batch, Masking(most=20))
     chance = random.Random(0)
     literal = [literal_ngrams(shape, budget, chance) for _ in range(count)]
     starts = {start for start, _ in word_bounds(make_batch([shape]))}
@@ -315,15 +316,6 @@ def test_ngram_lengths_as_drawn() -> None:
     lengths = [len(run) for run in five if run[0] <= 74]
     chances = 1 / np.arange(1, 6)
     assert_distributed(np.bincount(lengths)[1:], chances / chances.sum() * len(lengths))
-
-
-def test_realised_ngrams_are_those_of_the_fact_sheet() -> None:
-    batch = alike([[1, 1, 2, 1, 1, 1, 3, 1, 1, 2] * 36], 800)  # 506 tokens, Google's cap
-    runs = [run for one in chosen_runs(batch, Masking(most=20)) for run in one]
-    words = np.cumsum((batch.ids < TAILS.start) & batch.inside)[: batch.lengths[0]]
-    lengths = np.array([words[run[-1]] - words[run[0]] + 1 for run in runs])
-    shares = np.bincount(lengths, minlength=4)[1:] / len(lengths)
-    assert np.abs(shares - [0.57, 0.28, 0.15]).max() < 0.02
 
 
 def test_runs_never_cross_a_separator() -> None:
