@@ -112,15 +112,17 @@ def arrange(
     `joint` separators stand between the two segments of a pair (two for RoBERTa).
     """
     if rules.form == "pair":
-        return _pairs(window, rules, length - 2 - joint, seed, copy)
+        return _pairs(window, rules, length - 2, joint, seed, copy)
     if rules.form == "single":
         return _singles(window, length - 2, seed, copy)
     return _full(window, length - 2, seed, copy)
 
 
-def _pairs(window: Window, rules: Arrangement, limit: int, seed: int, copy: int) -> Samples:
+def _pairs(
+    window: Window, rules: Arrangement, room: int, joint: int, seed: int, copy: int
+) -> Samples:
     """Chunks of sentences split in two: A, and B or what stands in its place."""
-    chunks, cum = _Chunks(window, rules, limit, seed, copy), window.sentences
+    chunks, cum = _Chunks(window, rules, room - joint, seed, copy), window.sentences
     first = _follow(chunks.next(np.arange(len(cum) - 1)))
     middle, last, key = chunks.split(first), chunks.end(first), chunks.key(first)
     borrows = chunks.borrows(first)
@@ -133,7 +135,7 @@ def _pairs(window: Window, rules: Arrangement, limit: int, seed: int, copy: int)
     b = _either(borrows, chunks.borrowed(first, key, middle), b)
     one, two = _either(swaps, b, a), _either(swaps, a, b)
     before = _tokens(one) + _tokens(two)
-    one, two = _truncate(one, two, np.where(single, limit + 1, limit), key)
+    one, two = _truncate(one, two, np.where(single, room, room - joint), key)
     labels = (swaps | borrows).astype(np.int8)
     labels[single | (rules.negatives == "none")] = NO_LABEL
     kept = np.stack([np.ones_like(single), ~single], axis=1)

@@ -73,7 +73,7 @@ def clean_words(words: list[str], recipe: str) -> list[str]:
     """Each word cleaned, as `clean` would; ASCII words all at once. No word may hold a space."""
     steps = recipe_named(recipe)
     if not steps.collapse:
-        return [clean(word, recipe) for word in words]
+        return [word if word.isascii() else clean(word, recipe) for word in words]
     plain = [word for word in words if word.isascii()]
     text = steps.normalize(" ".join(plain))
     if steps.lower:

@@ -54,16 +54,7 @@ class _EngineBackend:
         self.special_mask = np.array([bool(_PLACEHOLDER.fullmatch(piece)) for piece in pieces])
         self.special_mask[list(vars(special).values())] = True
         self._engine = engine
-        self._parts: dict[str, list[int]] = {}
-
-    def _encode_part(self, part: str) -> list[int]:
-        """The ids of a part of a word, remembered: words differ by punctuation, parts recur."""
-        ids = self._parts.get(part)
-        if ids is None:
-            if len(self._parts) >= MOST_PARTS:
-                self._parts.clear()
-            ids = self._parts[part] = self._engine.encode(part, add_special_tokens=False).ids
-        return ids
+        self._parts = _Parts(engine)
 
     def encode(self, texts: list[str]) -> list[list[int]]:
         """The ids of cleaned texts, one by one: the library's batches start threads."""
@@ -78,6 +69,20 @@ class _EngineBackend:
     def decode(self, ids: list[int]) -> str:
         """The text of ids that are not special."""
         return self._engine.decode(ids, skip_special_tokens=False)
+
+
+class _Parts(dict[str, list[int]]):
+    """The ids of parts of words, remembered: words differ by punctuation, parts recur."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__()
+        self._engine = engine
+
+    def __missing__(self, part: str) -> list[int]:
+        if len(self) >= MOST_PARTS:
+            self.clear()
+        ids = self[part] = self._engine.encode(part, add_special_tokens=False).ids
+        return ids
 
 
 class WordPieceBackend(_EngineBackend):
@@ -100,12 +105,11 @@ class WordPieceBackend(_EngineBackend):
     def encode_words(self, words: list[str], first: bool) -> list[Sequence[int] | None]:
         """The ids of cleaned words; no word depends on its neighbours."""
         del first
-        return [self._encode_word(word) for word in words]
-
-    def _encode_word(self, word: str) -> list[int]:
-        if word.isalnum():
-            return self._encode_part(word)
-        return [i for part in _AT_PUNCTUATION.findall(word) for i in self._encode_part(part)]
+        parts, split = self._parts, _AT_PUNCTUATION.findall
+        return [
+            parts[word] if word.isalnum() else [i for part in split(word) for i in parts[part]]
+            for word in words
+        ]
 
     def pipeline(self) -> dict[str, Any]:
         """WordPiece over words and punctuation; ideographs stand alone."""
@@ -163,9 +167,10 @@ class BytesBackend(_EngineBackend):
         ]
 
     def _encode_word(self, word: str) -> list[int]:
+        parts = self._parts
         if not word.isascii():
-            return self._encode_part(word)
-        return [i for part in _GPT2_ASCII.findall(word) for i in self._encode_part(part)]
+            return parts[word]
+        return [i for part in _GPT2_ASCII.findall(word) for i in parts[part]]
 
     def pipeline(self) -> dict[str, Any]:
         """BPE over GPT-2's byte alphabet."""

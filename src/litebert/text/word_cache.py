@@ -17,7 +17,7 @@ from itertools import chain, count, repeat
 import numpy as np
 
 LONGEST_WORD = 40  # characters
-MOST_WORDS = 400_000  # then the cache starts afresh, about 70 MB
+MOST_WORDS = 690_000  # then the cache starts afresh, at about 120 MB
 _UNKNOWN, _EMPTY, _WHOLE = -1, 0, 1  # codes: not seen yet; no ids; encode the whole text
 
 Ids = Sequence[int]
