@@ -78,7 +78,7 @@ def check_text(window: Window, samples: Samples, rules: Arrangement, text: int, 
         assert all(start < end for start, end in runs)
         assert size + separators <= text
         assert all(owner[start] == owner[end - 1] for start, end in runs)
-        if samples.dropped[number] and (joint, len(runs)) != (2, 1):  # for which see below
+        if samples.dropped[number]:
             assert size + separators == text, "dropped more than needed"
         borrowed = [run for run in runs if not low <= run[0] < high]
         own = sorted(run for run in runs if run not in borrowed)
