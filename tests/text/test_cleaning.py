@@ -20,7 +20,7 @@ nasty_text = st.text(st.one_of(st.sampled_from(NASTY), st.characters()), max_siz
 
 @pytest.mark.parametrize("recipe", RECIPES)
 @given(text=nasty_text)
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 def test_the_aligned_text_is_the_cleaned_text(recipe: str, text: str) -> None:
     cleaned, starts, ends = clean_aligned(text, recipe)
     assert cleaned == clean(text, recipe)
@@ -32,14 +32,14 @@ def test_the_aligned_text_is_the_cleaned_text(recipe: str, text: str) -> None:
 
 @pytest.mark.parametrize("recipe", RECIPES)
 @given(words=st.lists(nasty_text.map(lambda text: text.replace(" ", "")), max_size=8))
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 def test_words_are_cleaned_as_texts_are(recipe: str, words: list[str]) -> None:
     assert clean_words(words, recipe) == [clean(word, recipe) for word in words]
 
 
 @pytest.mark.parametrize("recipe", ["english", "multilingual", "lower", "bert-uncased"])
 @given(words=st.lists(nasty_text, max_size=5))
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 def test_cleaning_never_looks_across_a_space(recipe: str, words: list[str]) -> None:
     joined = clean(" ".join(words), recipe)
     assert joined == " ".join(part for word in words if (part := clean(word, recipe)))

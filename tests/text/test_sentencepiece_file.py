@@ -165,7 +165,7 @@ from pathlib import Path
 from litebert.base.errors import LitebertError
 from litebert.text.tokenizer import load_tokenizer
 path, seed = Path(sys.argv[1]), int(sys.argv[2])
-good, chooser, refused, tries = path.read_bytes(), random.Random(seed), 0, 120
+good, chooser, refused, tries = path.read_bytes(), random.Random(seed), 0, 60
 for trial in range(tries):
     data = bytearray(good)
     if trial % 3 == 0:
