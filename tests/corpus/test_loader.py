@@ -505,10 +505,15 @@ def test_batches_by_tokens_stay_within_their_budget(
 
 
 def test_padding_is_small_where_there_is_much_to_choose_from(store: Store) -> None:
-    loader = make(store, by="tokens", batch=8, length=64, epochs=6)
-    for _ in loader:
-        pass
-    assert loader.tally.padding < 0.02
+    """A pool is at most an epoch, which is small here; on real text see benchmarks/loader.py."""
+    shares = {}
+    for by in ("tokens", "sequences"):
+        loader = make(store, by=by, batch=8, length=64, epochs=6)
+        for _ in loader:
+            pass
+        shares[by] = loader.tally.padding
+    assert shares["tokens"] < 0.04
+    assert shares["tokens"] < shares["sequences"] / 4
 
 
 def test_by_length_takes_every_sequence_once_and_keeps_the_budget() -> None:

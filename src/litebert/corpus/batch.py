@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from litebert.base.errors import SettingsError
 from litebert.corpus.arrange import Samples
 from litebert.corpus.chance import Bits
 from litebert.corpus.window import Numbers, Window
@@ -72,7 +73,10 @@ class PaddedBatch:
 
 def padded(batch: Batch, pad: int, length: int | None = None) -> PaddedBatch:
     """Spread a packed batch, to its longest sequence or to a given length."""
-    width = length or int(batch.lengths.max(initial=0))
+    longest = int(batch.lengths.max(initial=0))
+    width = length or longest
+    if width < longest:
+        raise SettingsError(f"length {width}: a sequence of this batch has {longest} tokens")
     where = batch.sequence * width + batch.offset
     shape = (len(batch), width)
     ids = np.full(shape, pad, dtype=np.int32)

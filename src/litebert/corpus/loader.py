@@ -14,6 +14,7 @@ batch is named by its place, so workers and ranks only decide who computes which
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Self
 
@@ -42,7 +43,7 @@ class LoaderSettings(Settings):
     batch: int = Field(default=32, ge=1)
     by: Literal["sequences", "tokens"] = "sequences"
     split: Split = "train"
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, lt=2**64)
     copies: int = Field(default=0, ge=0)  # 0: new samples and masks every epoch; N: N static copies
 
 
@@ -52,6 +53,15 @@ class Position:
 
     place: Place = START
     batch: int = 0
+
+
+class SavedPosition(Settings):
+    """A position as plain numbers."""
+
+    epoch: int = Field(ge=0, lt=2**63)
+    window: int = Field(ge=0, lt=2**63)
+    sample: int = Field(ge=0, lt=2**63)
+    batch: int = Field(ge=0, lt=2**63)
 
 
 FIRST = Position()
@@ -122,7 +132,7 @@ class Loader:
         self.joint = 2 if rules.form == "pair" and self.tokenizer.kind == "bytes" else 1
         self.order = Order(
             self.store, self.settings.split, rules, self.settings.length, self.joint,
-            self.settings.seed, self.settings.copies, self.epochs, self.window_blocks,
+            self.settings.seed, self.settings.copies, self.window_blocks,
         )  # fmt: skip
         self._pool: Pool | None = None
 
@@ -158,10 +168,13 @@ class Loader:
     def _read_pool(self, place: Place) -> Pool:
         size = self.settings.batch
         if self.settings.by == "sequences":
-            stretches, following = self.order.next(place, size)
+            stretches, following = self.order.next(place, size, epochs=self.epochs)
             found = sum(len(stretch.samples) for stretch in stretches)
             return Pool(place, stretches, [np.arange(found)] if found else [], following)
-        stretches, following = self.order.next(place, max(POOL_SAMPLES, 4 * size))
+        end = place.epoch + 1  # pools end with their epoch, so that they do not depend on `epochs`
+        if self.epochs is not None and end > self.epochs:
+            return Pool(place, [], [], place)
+        stretches, following = self.order.next(place, max(POOL_SAMPLES, 4 * size), epochs=end)
         lengths = [stretch.samples.lengths(self.joint) for stretch in stretches]
         batches = by_length(np.concatenate([*lengths, []]), size * self.settings.length)
         names = (self.settings.seed, *asdict(place).values())
@@ -189,28 +202,27 @@ class Loader:
 
     def restore(self, state: dict[str, Any]) -> Self:
         """Go on where `state` was taken."""
+        where = f"{self.store.folders[0]}: saved position"
         was, here = state.get("of"), self.fingerprint()
-        if was != here:
-            changed = [
-                key for key in here if not isinstance(was, dict) or was.get(key) != here[key]
-            ]
+        if not isinstance(was, dict) or not isinstance(state.get("position"), dict):
+            raise SettingsError(f"{where}: damaged, or not one of a loader's")
+        changed = [key for key in {**here, **was} if was.get(key) != here.get(key)]
+        if changed:
             raise SettingsError(
-                f"{self.store.folders[0]}: the saved position belongs to other data or settings; "
-                f"changed: {', '.join(changed) or 'more was saved'}"
+                f"{where}: belongs to other data or settings; changed: {', '.join(changed)}"
             )
-        epoch, window, sample, batch = (int(number) for number in state["position"].values())
-        self.position = Position(Place(epoch, window, sample), batch)
+        saved = SavedPosition.build(state["position"], where)
+        self.position = Position(Place(saved.epoch, saved.window, saved.sample), saved.batch)
+        with suppress(StopIteration):  # at the end of the last epoch
+            self._current()
         return self
 
     def fingerprint(self) -> dict[str, Any]:
         """What a position depends on."""
-        total = self.store.total
         return {
             **self.settings.model_dump(),
             "window_blocks": self.window_blocks,
-            "tokenizer": self.store.info.tokenizer,
-            "documents": total.documents,
-            "tokens": total.tokens,
+            "store": self.store.identity,
         }
 
 

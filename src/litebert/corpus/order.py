@@ -46,18 +46,19 @@ class Order:
     joint: int
     seed: int
     copies: int = 0
-    epochs: int | None = None
     blocks: int = WINDOW_BLOCKS
 
     def __post_init__(self) -> None:
         self._last: tuple[tuple[int, int], Window, Samples] | None = None
 
-    def next(self, place: Place, count: int) -> tuple[list[Stretch], Place]:
-        """The next `count` samples, fewer if the last epoch ends, and the place after."""
+    def next(self, place: Place, count: int, *, epochs: int | None) -> tuple[list[Stretch], Place]:
+        """The next `count` samples and the place after; fewer where the last of `epochs` ends."""
         stretches: list[Stretch] = []
         barren = 0
-        while count > 0 and (self.epochs is None or place.epoch < self.epochs):
+        while count > 0 and (epochs is None or place.epoch < epochs):
             window, samples = self._arranged(place.epoch, place.window)
+            if place.sample and place.sample >= len(samples):
+                raise SettingsError(f"{self.store.folders[0]}: has no sample at {place}")
             stop = min(place.sample + count, len(samples))
             if stop > place.sample:
                 some = samples.take(np.arange(place.sample, stop))
@@ -65,15 +66,15 @@ class Order:
             barren = 0 if len(samples) else barren + 1
             if barren > window_count(self.store, self.blocks):
                 raise SettingsError(f"{self.store.folders[0]}: no text in the {self.split} split")
-            count -= max(stop - place.sample, 0)
+            count -= stop - place.sample
             place = replace(place, sample=stop) if stop < len(samples) else self._after(place)
         return stretches, place
 
     def _arranged(self, epoch: int, number: int) -> tuple[Window, Samples]:
         """A window and its samples in their order; the last one is kept."""
         if self._last is None or self._last[0] != (epoch, number):
-            window = read_window(self.store, self.split, self.seed, epoch, number, self.blocks)
             copy = epoch % self.copies if self.copies else epoch
+            window = read_window(self.store, self.split, self.seed, copy, number, self.blocks)
             samples = arrange(window, self.rules, self.length, self.seed, copy, self.joint)
             order = permutation(len(samples), For.SAMPLE_ORDER, self.seed, epoch, number)
             self._last = ((epoch, number), window, samples.take(order))

@@ -13,6 +13,8 @@ across parts.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -108,6 +110,18 @@ class Store:
         """What all shards hold together, duplicates and held-out documents included."""
         return sum(self.counts, Counts())
 
+    @cached_property
+    def identity(self) -> str:
+        """A SHA-256 of what the store holds; that of its parts together is the same."""
+        sums = {
+            name: entry["sha256"]
+            for folder in self.folders
+            for name, entry in read_json(folder / MANIFEST)["files"].items()
+            if name.startswith(f"{SHARDS}/")
+        }
+        info = self.info.model_dump(mode="json", exclude={"part", "shards"})
+        return hashlib.sha256(json.dumps([info, sorted(sums.items())]).encode()).hexdigest()
+
     @property
     def skipped(self) -> dict[str, int]:
         """Records left out in preparation, by reason."""
@@ -149,13 +163,15 @@ class Store:
         return np.split(first, np.cumsum([len(part) for part in keys])[:-1])
 
     def require_whole(self) -> None:
-        """Refuse to train on some parts of a corpus as if they were all."""
+        """Refuse to train on some parts of a corpus as if they were all, or on nothing."""
         missing = self.info.part[1] - len(self.folders)
         if missing:
             raise SettingsError(
                 f"{self.folders[0]}: part {self.info.part[0]} of {self.info.part[1]}; list all "
                 f"parts ({missing} missing)"
             )
+        if not len(self.blocks):
+            raise SettingsError(f"{self.folders[0]}: holds no text")
 
     def check(self) -> None:
         """Compare every file with its checksum."""

@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from litebert.base.errors import SettingsError
 from litebert.corpus.chance import For, permutation
 from litebert.corpus.store import Split, Store
 
@@ -42,10 +43,12 @@ def window_count(store: Store, blocks: int = WINDOW_BLOCKS) -> int:
 
 
 def read_window(
-    store: Store, split: Split, seed: int, epoch: int, number: int, blocks: int = WINDOW_BLOCKS
+    store: Store, split: Split, seed: int, copy: int, number: int, blocks: int = WINDOW_BLOCKS
 ) -> Window:
-    """The documents of a split in the `number`-th window of an epoch."""
-    order = _block_order(len(store.blocks), seed, epoch)
+    """The documents of a split in the `number`-th window of a pass over the store."""
+    if not 0 <= number < window_count(store, blocks):
+        raise SettingsError(f"{store.folders[0]}: has no window {number} of samples")
+    order = _block_order(len(store.blocks), seed, copy)
     chosen = store.blocks[order[number * blocks : (number + 1) * blocks]]
     parts = [_read_block(store, split, shard, block) for shard, block in chosen.tolist()]
     sentences = np.concatenate([lengths for _, lengths, _, _ in parts])
@@ -59,8 +62,8 @@ def read_window(
 
 
 @lru_cache(maxsize=2)
-def _block_order(count: int, seed: int, epoch: int) -> Numbers:
-    return permutation(count, For.BLOCK_ORDER, seed, epoch)
+def _block_order(count: int, seed: int, copy: int) -> Numbers:
+    return permutation(count, For.BLOCK_ORDER, seed, copy)
 
 
 def _offsets(lengths: Numbers) -> Numbers:

@@ -63,7 +63,7 @@ class Workers:
         for process, (_, end) in zip(self._processes, pipes, strict=True):
             process.start()
             end.close()
-        self._turn = 0
+        self._turn, self._ended = 0, False
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -77,6 +77,8 @@ class Workers:
     def __next__(self) -> Batch:
         if not self.count:
             return next(self.loader)
+        if self._ended:
+            raise StopIteration
         try:
             made: Any = self._ends[self._turn].recv()
         except EOFError:
@@ -84,6 +86,7 @@ class Workers:
         if isinstance(made, LitebertError):
             raise made
         if made is None:
+            self._ended = True
             raise StopIteration
         self._turn = (self._turn + 1) % self.count
         batch, self.loader.position, tally = made
