@@ -1,9 +1,9 @@
-"""The fast path: encode thousands of texts with a dictionary lookup per word.
+"""The fast path: encode thousands of texts by looking up their words.
 
 Text repeats its words, and our models cut a text at its spaces before anything else, so the ids of
-a text are those of its words in a row. A batch is joined and split once, each word looked up, and
-all ids gathered by numpy; only words never seen before reach the model. Cleaning happens inside,
-on the word as it stands in the raw text.
+a text are those of its words in a row. All words of a batch are looked up at once
+(text/word_table.py) and all ids gathered; only words never seen before reach the model. Cleaning
+happens inside, on the word as it stands in the raw text.
 
 Where that would not be exact the text is encoded whole: it holds a word whose ids depend on its
 neighbours, or one so long that it will not come again.
@@ -12,13 +12,16 @@ neighbours, or one so long that it will not come again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import chain, count, repeat
+from itertools import chain, repeat
 
 import numpy as np
 
-LONGEST_WORD = 40  # characters
-MOST_WORDS = 690_000  # then the cache starts afresh, at about 120 MB
-_UNKNOWN, _EMPTY, _WHOLE = -1, 0, 1  # codes: not seen yet; no ids; encode the whole text
+from litebert.text.word_table import WordTable, hash_words, word_bounds
+
+LONGEST_WORD = 40  # bytes
+MOST_WORDS = 1_000_000  # then the cache starts afresh, at about 120 MB
+_EMPTY, _WHOLE = 0, 1  # rows of the table: no ids; encode the whole text
+_FIRST = np.uint64(0xA5A5A5A5A5A5A5A5)  # sets a text's first word apart, where it differs
 
 Ids = Sequence[int]
 EncodeWords = Callable[[list[str], bool], Sequence[Ids | None]]
@@ -44,7 +47,7 @@ class WordCache:
         """All ids in a row (uint32), and how many each text has (int64)."""
         if not texts:
             return np.zeros(0, np.uint32), np.zeros(0, np.int64)
-        if len(self._codes) > MOST_WORDS:
+        if len(self._words) > MOST_WORDS:
             self._forget()
         counts = np.fromiter(map(str.count, texts, repeat(" ")), np.int64, len(texts)) + 1
         firsts = np.cumsum(counts) - counts
@@ -56,34 +59,36 @@ class WordCache:
         return ids, np.add.reduceat(lengths_of_words, firsts)
 
     def _look_up(self, texts: Sequence[str], firsts: np.ndarray) -> np.ndarray:
-        words = " ".join(texts).split(" ")
-        if self._first_differs:  # no raw word has a space: it marks first words
-            for position in firsts.tolist():
-                words[position] = " " + words[position]
-        known = map(self._codes.get, words, repeat(_UNKNOWN))
-        codes = np.fromiter(known, np.int64, len(words))
-        unknown = np.flatnonzero(codes == _UNKNOWN)
-        if unknown.size:
-            codes[unknown] = self._learn([words[index] for index in unknown.tolist()])
+        """The table's row of each word; words not seen before are learned."""
+        joined = " ".join(texts).encode("utf-8", "surrogatepass")
+        starts, ends = word_bounds(np.frombuffer(joined, np.uint8))
+        hashes = hash_words(np.frombuffer(joined, np.uint8), starts, ends)
+        opens = np.zeros(len(starts), bool)
+        if self._first_differs:
+            opens[firsts] = True
+            hashes[0][firsts] ^= _FIRST
+        codes = self._words.find(hashes)
+        missing = np.flatnonzero(codes < 0)
+        short = missing[ends[missing] - starts[missing] <= LONGEST_WORD]
+        if short.size:
+            _, places = np.unique(hashes[0][short], return_index=True)
+            new = short[np.sort(places)]
+            bounds = zip(starts[new].tolist(), ends[new].tolist(), strict=True)
+            words = [joined[a:b].decode("utf-8", "surrogatepass") for a, b in bounds]
+            numbers = self._table.size[0] + np.arange(len(new))
+            self._table.append(self._encode_new(words, opens[new].tolist()))
+            self._words.add((hashes[0][new], hashes[1][new]), numbers)
+            codes[missing] = self._words.find((hashes[0][missing], hashes[1][missing]))
+        codes[codes < 0] = _WHOLE  # too long to come again
         return codes
 
-    def _learn(self, words: list[str]) -> np.ndarray:
-        """Codes for words not seen before; those too long to come again are not kept."""
-        new = [word for word in dict.fromkeys(words) if len(word) <= LONGEST_WORD]
-        row = self._table.size[0]
-        if self._first_differs:
-            ids = self._learn_in_two(new, [word.startswith(" ") for word in new])
-        else:
-            ids = self._encode_words(new, False)
-        self._table.append(ids)
-        self._codes.update(zip(new, count(row), strict=False))
-        return np.fromiter(map(self._codes.get, words, repeat(_WHOLE)), np.int64, len(words))
-
-    def _learn_in_two(self, new: list[str], first: list[bool]) -> Sequence[Ids | None]:
-        pairs = list(zip(new, first, strict=True))
-        openers = iter(self._encode_words([word[1:] for word, opens in pairs if opens], True))
-        others = iter(self._encode_words([word for word, opens in pairs if not opens], False))
-        return [next(openers if opens else others) for opens in first]
+    def _encode_new(self, words: list[str], opens: list[bool]) -> Sequence[Ids | None]:
+        if not self._first_differs:
+            return self._encode_words(words, False)
+        pairs = list(zip(words, opens, strict=True))
+        openers = iter(self._encode_words([word for word, first in pairs if first], True))
+        others = iter(self._encode_words([word for word, first in pairs if not first], False))
+        return [next(openers if first else others) for first in opens]
 
     def _encode_whole(
         self, texts: Sequence[str], codes: np.ndarray, counts: np.ndarray, firsts: np.ndarray
@@ -101,7 +106,7 @@ class WordCache:
         self._table.append(self._encode_texts([texts[index] for index in chosen]))
 
     def _forget(self) -> None:
-        self._codes: dict[str, int] = {}
+        self._words = WordTable()
         self._table = _Table()
         self._table.append([(), None])  # _EMPTY, _WHOLE
 
