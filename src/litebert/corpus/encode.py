@@ -23,7 +23,7 @@ from litebert.text.sentences import split_sentences
 from litebert.text.tokenizer import Tokenizer
 
 DOCUMENTS_AT_ONCE = 64
-CHARACTERS_AT_ONCE = 2**20
+CHARACTERS_AT_ONCE = 2**19
 EMPTY = "empty document"
 STAGES = ("read", "hash", "split", "encode")
 

@@ -11,13 +11,14 @@ neighbours, or one so long that it will not come again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, repeat
 
 import numpy as np
 
 from litebert.text.word_table import WordTable, hash_words, word_bounds
 
+AT_ONCE = 2**18  # characters
 LONGEST_WORD = 40  # bytes
 MOST_WORDS = 1_000_000  # then the cache starts afresh, at about 120 MB
 _EMPTY, _WHOLE = 0, 1  # rows of the table: no ids; encode the whole text
@@ -45,13 +46,18 @@ class WordCache:
 
     def encode(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """All ids in a row (uint32), and how many each text has (int64)."""
-        if not texts:
-            return np.zeros(0, np.uint32), np.zeros(0, np.int64)
+        parts = [self._encode_some(some) for some in _slices(texts)]
+        ids = [np.zeros(0, np.uint32), *(ids for ids, _ in parts)]
+        lengths = [np.zeros(0, np.int64), *(lengths for _, lengths in parts)]
+        return np.concatenate(ids), np.concatenate(lengths)
+
+    def _encode_some(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         if len(self._words) > MOST_WORDS:
             self._forget()
         counts = np.fromiter(map(str.count, texts, repeat(" ")), np.int64, len(texts)) + 1
         firsts = np.cumsum(counts) - counts
-        codes = self._look_up(texts, firsts)
+        long = len(texts) == 1 and len(texts[0]) > AT_ONCE
+        codes = np.full(counts[0], _WHOLE) if long else self._look_up(texts, firsts)
         learned = self._table.size
         self._encode_whole(texts, codes, counts, firsts)
         lengths_of_words, ids = self._table.gather(codes)
@@ -109,6 +115,18 @@ class WordCache:
         self._words = WordTable()
         self._table = _Table()
         self._table.append([(), None])  # _EMPTY, _WHOLE
+
+
+def _slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Texts in groups whose arrays stay in the processor's cache; a long text alone."""
+    start = size = 0
+    for place, text in enumerate(texts):
+        if place > start and size + len(text) > AT_ONCE:
+            yield texts[start:place]
+            start, size = place, 0
+        size += len(text) + 1
+    if len(texts):
+        yield texts[start:]
 
 
 class _Table:

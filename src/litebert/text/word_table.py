@@ -20,6 +20,7 @@ _BASES = (0x9E3779B97F4A7C15, 0xD1342543DE82EF95)  # odd, so that their powers h
 _SPREAD = np.uint64(0xBF58476D1CE4E5B9)
 _SPACE = 32
 _ABSENT = -1
+_STEP = 2**17  # powers are kept in multiples of this
 
 
 def word_bounds(data: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -32,18 +33,17 @@ def hash_words(
     data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> Hashes:
     """Two hashes for each word: sum of (byte + 1) * base^place, modulo 2^64."""
-    size = 1 << max(len(data), 1).bit_length()
     letters = data.astype(np.uint64) + np.uint64(1)
     found = []
     for base in _BASES:
-        powers, inverses = _powers(base, size)
+        powers, inverses = _powers(base, -(-len(data) // _STEP) * _STEP)
         sums = np.zeros(len(data) + 1, np.uint64)
         np.cumsum(letters * powers[: len(data)], out=sums[1:])
         found.append((sums[ends] - sums[starts]) * inverses[starts])
     return found[0], found[1]
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _powers(base: int, size: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """base^0, base^1, … and base^0, base^-1, …"""
     both = []
@@ -67,7 +67,7 @@ class WordTable:
     def find(self, hashes: Hashes) -> NDArray[np.int64]:
         """The numbers of words, -1 for those not in the table."""
         slots = self._home(hashes[0])
-        numbers = self._numbers[slots]
+        numbers = self._numbers[slots].astype(np.int64)
         pending = np.flatnonzero(self._differs(slots, hashes, numbers))
         while pending.size:
             slots[pending] = (slots[pending] + 1) & self._mask
@@ -86,7 +86,7 @@ class WordTable:
                 for old, new in zip(self._hashes, hashes, strict=True)
             )
             numbers = np.concatenate([self._numbers[filled], numbers])
-            self._clear(1 << (4 * self._count - 1).bit_length())
+            self._clear(1 << (2 * self._count).bit_length())
         self._enter(hashes, numbers)
 
     def _enter(self, hashes: Hashes, numbers: NDArray[np.int64]) -> None:
@@ -114,6 +114,6 @@ class WordTable:
 
     def _clear(self, size: int) -> None:
         self._hashes: Hashes = (np.zeros(size, np.uint64), np.zeros(size, np.uint64))
-        self._numbers = np.full(size, _ABSENT, np.int64)
+        self._numbers = np.full(size, _ABSENT, np.int32)
         self._mask = size - 1
         self._shift = np.uint64(64 - (size - 1).bit_length())
