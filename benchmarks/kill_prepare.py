@@ -72,7 +72,7 @@ def disturb(text: str, tokenizer: str, scratch: Path, kills: int) -> None:
         before = shards(out)
         process = start(text, tokenizer, out)
         try:
-            code = process.wait(chance.uniform(0, length / 3))
+            code = process.wait(chance.uniform(0, length))
         except subprocess.TimeoutExpired:
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
