@@ -20,10 +20,10 @@ LOG_EVERY = 30.0  # seconds
 
 
 @contextmanager
-def counter(noun: str) -> Iterator[Callable[[int], None]]:
-    """A running count of things seen."""
+def messages() -> Iterator[Callable[[str], None]]:
+    """One line that says what is being done."""
     with _line(SpinnerColumn(), TextColumn("{task.description}")) as show:
-        yield lambda seen: show(f"{seen:,} {noun}", None, None)
+        yield lambda text: show(text, None, None)
 
 
 @contextmanager

@@ -38,17 +38,17 @@ def train(
 
     The folder opens in transformers with AutoTokenizer, and gives the same ids there.
     """
-    from litebert.cli.progress import counter
+    from litebert.cli.progress import messages
     from litebert.corpus.tokenizers import train_tokenizer
     from litebert.reading.sources import ReadSettings
 
     reading = ReadSettings.build(
         {"format": format, "field": field, "on_error": on_error}, "litebert tokenizer train"
     )
-    with counter("sentences") as seen:
+    with messages() as say:
         made = train_tokenizer(
             inputs, out, kind, vocabulary, language=language, cleaning=cleaning, sample=sample,
-            seed=seed, reading=reading, progress=seen,
+            seed=seed, reading=reading, say=say,
         )  # fmt: skip
     print(
         f"{out}: {made.kind}, {made.vocab_size:,} pieces, cleaning {made.cleaning}\n"

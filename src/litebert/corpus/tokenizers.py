@@ -24,17 +24,37 @@ def train_tokenizer(
     sample: int = 1_000_000,
     seed: int = 0,
     reading: ReadSettings | None = None,
-    progress: Callable[[int], None] | None = None,
+    say: Callable[[str], None] = lambda text: None,
 ) -> Tokenizer:
-    """Train a tokenizer on at most `sample` sentences of raw text, and write its folder."""
-    sentences = read_sentences(inputs, reading or ReadSettings(), language)
+    """Train a tokenizer on at most `sample` sentences of raw text, and write its folder.
+
+    `say` is told how far it is.
+    """
+    sentences = _Read(read_sentences(inputs, reading or ReadSettings(), language))
     with new_folder(Path(out)) as folder:
         made = train_on(
             sentences, kind, vocabulary, cleaning, language=language, sample=sample, seed=seed,
-            progress=progress,
+            progress=lambda count: say(sentences.stage(count)),
         )  # fmt: skip
         made.save(folder)
     return made
+
+
+class _Read:
+    """Sentences that know when they were all read; what follows is the training."""
+
+    def __init__(self, sentences: Iterator[str]) -> None:
+        self.sentences, self.over = sentences, False
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.sentences
+        self.over = True
+
+    def stage(self, count: int) -> str:
+        """What is being done, after so many sentences."""
+        if self.over:
+            return f"training on {count:,} sentences or a sample of them, which may take minutes"
+        return f"{count:,} sentences read"
 
 
 def read_sentences(inputs: Sequence[str], reading: ReadSettings, language: str) -> Iterator[str]:
