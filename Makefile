@@ -25,6 +25,10 @@ bench: install
 	$(BIN)/python benchmarks/train_step.py
 	$(BIN)/python benchmarks/plan_truth.py
 	$(BIN)/python benchmarks/xxlarge_step.py
+	$(BIN)/python benchmarks/prepare.py
+	$(BIN)/python benchmarks/loader.py
+	$(BIN)/python benchmarks/order.py
+	$(BIN)/python benchmarks/kill_prepare.py
 
 parity: install
 	$(BIN)/python -m pytest -m extra

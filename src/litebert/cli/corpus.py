@@ -111,7 +111,7 @@ def inspect(
     if as_json:
         print(json.dumps(report, indent=2, ensure_ascii=False))
         return
-    shown = [show(report)]
+    shown: list[object] = [show(report)]
     if arrangement:
         wanted = {"arrangement": arrangement, "length": length, "batch": samples}
         settings = LoaderSettings.build(wanted, "litebert inspect")

@@ -81,12 +81,10 @@ class WordTable:
         self._count += len(numbers)
         if 2 * self._count > len(self._numbers):
             filled = self._numbers != _ABSENT
-            hashes = tuple(
-                np.concatenate([old[filled], new])
-                for old, new in zip(self._hashes, hashes, strict=True)
-            )
-            numbers = np.concatenate([self._numbers[filled], numbers])
+            first, second = self._hashes[0][filled], self._hashes[1][filled]
+            old = self._numbers[filled].astype(np.int64)
             self._clear(1 << (2 * self._count).bit_length())
+            self._enter((first, second), old)
         self._enter(hashes, numbers)
 
     def _enter(self, hashes: Hashes, numbers: NDArray[np.int64]) -> None:
