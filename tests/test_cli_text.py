@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 import shutil
-import sys
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import litebert
+from litebert.corpus import crew
 from tests.test_bad_input import Refused, refused
 from tests.test_cli import run, say
 
@@ -123,6 +125,29 @@ def test_standard_input(
             "--out", tmp_path / "store", "--workers", 1,
         )  # fmt: skip
     assert "2 documents" in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_by_a_signal(
+    number: int, text: Path, tokenizer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: Any,
+) -> None:  # fmt: skip
+    before = signal.getsignal(signal.SIGTERM)
+    make = crew.make_shard
+
+    def stop(*arguments: Any) -> Any:
+        made = make(*arguments)
+        os.kill(os.getpid(), number)
+        return made
+
+    command = ["prepare", text, "--tokenizer", tokenizer, "--out", tmp_path / "store"]
+    monkeypatch.setattr(crew, "make_shard", stop)
+    assert run(monkeypatch, *command, "--workers", 1) == 130
+    assert capsys.readouterr().err.endswith("the same command goes on where it was\n")
+    assert signal.getsignal(signal.SIGTERM) is before
+    monkeypatch.setattr(crew, "make_shard", make)
+    said = run_quietly(monkeypatch, capsys, *command, "--workers", 1)
+    assert "1 shards were there from an earlier run" in said
 
 
 # ---------------------------------------------------------------------------- bad input
@@ -274,4 +299,3 @@ def test_no_store(store: Path, refused: Refused, tmp_path: Path) -> None:
 def test_help_of_every_command_teaches(say: Any) -> None:
     for command in (["prepare"], ["inspect"], ["tokenizer", "train"], ["tokenizer", "show"]):
         assert "Example: litebert" in say(*command, "--help")
-    assert sys.argv  # the runner replaced it, and pytest restores it

@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 import json
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Ctrl-C, or the SIGTERM of a cluster, ends the command with a word instead of a traceback."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        print("litebert: stopped; the same command goes on where it was", file=sys.stderr)
+        raise typer.Exit(130) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def prepare(
@@ -65,10 +82,13 @@ def prepare(
         },
         "litebert prepare",
     )
-    with preparing() as watch:
-        made = run(
-            inputs, tokenizer, out, settings, part=parse_part(part), workers=workers, watch=watch
-        )
+    wanted = parse_part(part)
+    try:
+        with preparing() as watch:
+            made = run(inputs, tokenizer, out, settings, part=wanted, workers=workers, watch=watch)
+    except KeyboardInterrupt:
+        print("litebert: stopped; the same command goes on where it was", file=sys.stderr)
+        raise typer.Exit(130) from None
     total = made.store.total
     print(
         f"{out}: {total.documents:,} documents, {total.sentences:,} sentences, "

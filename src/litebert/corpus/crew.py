@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import os
+import signal
 import threading
 import time
 import zlib
@@ -177,6 +178,7 @@ _state: tuple[Task, Tokenizer] | None = None  # of a worker process
 def _enter(task: Task, parent: int) -> None:
     """Begin as a worker: load the tokenizer once, and end when the parent does."""
     global _state
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to handle
     threading.Thread(target=_follow_parent, args=(parent,), daemon=True).start()
     _state = task, load_tokenizer(task.work / "store" / TOKENIZER)
 

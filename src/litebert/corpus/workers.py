@@ -7,6 +7,7 @@ ahead waits until its batch is taken, so no more than one batch a worker is in m
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -96,6 +97,7 @@ class Workers:
 
 def _serve(recipe: _Recipe, worker: int, workers: int, end: Connection) -> None:
     """A worker's life: make its batches until nobody takes them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to handle
     try:
         loader = recipe.build()
         for _ in range(worker):
@@ -110,5 +112,5 @@ def _serve(recipe: _Recipe, worker: int, workers: int, end: Connection) -> None:
         end.send(None)
     except LitebertError as error:
         end.send(error)
-    except (BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
+    except (BrokenPipeError, ConnectionResetError):
         pass
