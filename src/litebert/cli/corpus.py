@@ -82,13 +82,10 @@ def prepare(
         },
         "litebert prepare",
     )
-    wanted = parse_part(part)
-    try:
-        with preparing() as watch:
-            made = run(inputs, tokenizer, out, settings, part=wanted, workers=workers, watch=watch)
-    except KeyboardInterrupt:
-        print("litebert: stopped; the same command goes on where it was", file=sys.stderr)
-        raise typer.Exit(130) from None
+    with _stoppable(), preparing() as watch:
+        made = run(
+            inputs, tokenizer, out, settings, part=parse_part(part), workers=workers, watch=watch
+        )
     total = made.store.total
     print(
         f"{out}: {total.documents:,} documents, {total.sentences:,} sentences, "
