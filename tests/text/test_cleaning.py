@@ -92,3 +92,19 @@ def test_no_combining_character_lies_beyond_the_class() -> None:
 def test_an_unknown_recipe_names_the_nearest() -> None:
     with pytest.raises(SettingsError, match="did you mean 'english'"):
         clean("x", "englich")
+
+
+FOLDING = [name for name, recipe in RECIPES.items() if recipe.folds]
+
+
+@pytest.mark.parametrize("recipe", FOLDING)
+@given(st.text(st.one_of(st.sampled_from("aAhHiIsSkKΣσ\u0301\u0331\u0307İ. "), st.characters())))
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_where_case_folds_it_never_matters(recipe: str, text: str) -> None:
+    folded = text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
+    assert clean(folded, recipe) == clean(text, recipe)
+
+
+def test_composed_letters_that_have_one_case_only_forbid_folding() -> None:
+    assert clean("H\u0331", "lower") != clean("h\u0331", "lower")
+    assert FOLDING == ["english", "bert-uncased"]

@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -28,7 +29,7 @@ from litebert.base.files import read_json, write_whole
 from litebert.corpus.encode import encode_units
 from litebert.corpus.parts import Parcel
 from litebert.corpus.shard import shard_bytes
-from litebert.corpus.store import SHARDS, TOKENIZER, Counts
+from litebert.corpus.store import SHARDS, Counts
 from litebert.reading.sources import ReadSettings
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
@@ -38,6 +39,7 @@ class Task:
     """What a worker needs to know beside the unit."""
 
     work: Path
+    tokenizer: Path
     reading: ReadSettings
     language: str
 
@@ -110,17 +112,20 @@ def finished(work: Path, parcel: Parcel) -> Done | None:
 
 
 class Crew:
-    """Workers with a bounded queue. One worker works in this process."""
+    """Workers with a bounded queue, who begin to load when it is entered; one works right here."""
 
     def __init__(self, task: Task, workers: int) -> None:
         self.task, self.workers = task, workers
+        self.tokenizer: Tokenizer | None = None  # set when the parent has loaded it too
         self.waiting: set[Future[Done]] = set()
         self.pool: ProcessPoolExecutor | None = None
-        self.tokenizer: Tokenizer | None = None
 
     def __enter__(self) -> Self:
-        if self.workers == 1:
-            self.tokenizer = load_tokenizer(self.task.work / "store" / TOKENIZER)
+        if self.workers > 1:
+            context = multiprocessing.get_context("spawn")
+            self.pool = ProcessPoolExecutor(self.workers, context, _enter, (self.task,))
+            for _ in range(self.workers):
+                self.pool.submit(_load)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -129,29 +134,22 @@ class Crew:
 
     def give(self, parcel: Parcel) -> Iterator[Done]:
         """Hand over a parcel; yields what is finished, which may be none."""
+        assert self.tokenizer is not None
         if done := finished(self.task.work, parcel):
             yield done
-        elif self.tokenizer:
+        elif self.pool is None:
             yield make_shard(self.task, self.tokenizer, parcel)
         else:
-            self._start().waiting.add(self._submit(parcel))
+            self.waiting.add(self._submit(self.pool, parcel, self.tokenizer.checksum))
             yield from self._collect(most=self.workers + 1)
 
     def finish(self) -> Iterator[Done]:
         """Wait for all that was handed over."""
         yield from self._collect(most=0)
 
-    def _start(self) -> Self:
-        if self.pool is None:
-            context = multiprocessing.get_context("spawn")
-            arguments = (self.task, os.getpid())
-            self.pool = ProcessPoolExecutor(self.workers, context, _enter, arguments)
-        return self
-
-    def _submit(self, parcel: Parcel) -> Future[Done]:
-        assert self.pool is not None
+    def _submit(self, pool: ProcessPoolExecutor, parcel: Parcel, checksum: str) -> Future[Done]:
         try:
-            return self.pool.submit(_work, parcel)
+            return pool.submit(_work, parcel, checksum)
         except BrokenProcessPool:
             raise _lost_worker() from None
 
@@ -172,24 +170,36 @@ def _lost_worker() -> LitebertError:
     )
 
 
-_state: tuple[Task, Tokenizer] | None = None  # of a worker process
+_task: Task | None = None  # of a worker process
+_tokenizer: Tokenizer | None = None
 
 
-def _enter(task: Task, parent: int) -> None:
-    """Begin as a worker: load the tokenizer once, and end when the parent does."""
-    global _state
+def _enter(task: Task) -> None:
+    """Begin as a worker, which ends when its parent does."""
+    global _task
+    _task = task
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to handle
-    threading.Thread(target=_follow_parent, args=(parent,), daemon=True).start()
-    _state = task, load_tokenizer(task.work / "store" / TOKENIZER)
+    threading.Thread(target=_follow_parent, daemon=True).start()
 
 
-def _follow_parent(parent: int) -> None:
+def _follow_parent() -> None:
     process = multiprocessing.parent_process()
     if process is not None:
         process.join()
     os._exit(1)
 
 
-def _work(parcel: Parcel) -> Done:
-    assert _state is not None
-    return make_shard(*_state, parcel)
+def _load() -> None:
+    """Load the tokenizer ahead of the first parcel; what is wrong with it the parent says."""
+    global _tokenizer
+    assert _task is not None
+    with suppress(LitebertError):
+        _tokenizer = _tokenizer or load_tokenizer(_task.tokenizer)
+
+
+def _work(parcel: Parcel, checksum: str) -> Done:
+    _load()
+    assert _task is not None
+    if _tokenizer is None or _tokenizer.checksum != checksum:
+        raise FileError(f"{_task.tokenizer}: the tokenizer was changed while it was being used")
+    return make_shard(_task, _tokenizer, parcel)

@@ -27,7 +27,7 @@ from litebert.base.config import Settings
 from litebert.base.errors import FileError
 from litebert.base.files import flush, read_json, write_json, write_manifest
 from litebert.corpus.crew import Crew, Done, Task
-from litebert.corpus.parts import Part, check_part, parcels
+from litebert.corpus.parts import Parcel, Part, check_part, parcels
 from litebert.corpus.store import SHARDS, STORE, TOKENIZER, Counts, Store, StoreInfo
 from litebert.reading.records import Skipped
 from litebert.reading.sources import (
@@ -37,7 +37,7 @@ from litebert.reading.sources import (
     check_source,
     find_sources,
 )  # fmt: skip
-from litebert.text.sentences import split_sentences
+from litebert.text.sentences import check_language
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 
@@ -89,17 +89,21 @@ def prepare(
     """
     settings, out = settings or PrepareSettings(), Path(out)
     check_part(part, f"{part[0]}/{part[1]}")
-    split_sentences("", settings.language)  # an unknown language is said before the work
-    loaded = load_tokenizer(tokenizer)
-    sources = find_sources(inputs, settings.reading)
-    for source in sources:
-        check_source(source, settings.reading)
-    info = _describe(loaded, sources, settings, part)
-    progress = Progress(size=_total_size(sources))
-    if not _is_there(out, info):
-        with _workplace(out, info, loaded) as work:
-            _encode_all(work, sources, settings, part, workers, progress, watch)
-            _finish(work, out, info)
+    check_language(settings.language)
+    task = Task(_work_folder(out), Path(tokenizer), settings.reading, settings.language)
+    progress = Progress()
+    with Crew(task, workers or os.cpu_count() or 1) as crew:
+        crew.tokenizer = load_tokenizer(tokenizer)
+        sources = find_sources(inputs, settings.reading)
+        for source in sources:
+            check_source(source, settings.reading)
+        info = _describe(crew.tokenizer, sources, settings, part)
+        progress.size = _total_size(sources)
+        if not _is_there(out, info):
+            with _workplace(out, info, crew.tokenizer) as work:
+                cut = parcels(sources, settings.reading, settings.unit_bytes, part)
+                _encode_all(crew, cut, progress, watch)
+                _finish(work, out, info)
     shutil.rmtree(_work_folder(out), ignore_errors=True)
     return Prepared(Store([out]), progress)
 
@@ -201,18 +205,15 @@ def _check_plan(work: Path, info: StoreInfo) -> None:
 
 
 def _encode_all(
-    work: Path, sources: Sequence[Source], settings: PrepareSettings, part: Part,
-    workers: int | None, progress: Progress, watch: Callable[[Progress], None],
-) -> None:  # fmt: skip
-    """Have every missing shard of this part made."""
-    task = Task(work, settings.reading, settings.language)
-    with Crew(task, workers or os.cpu_count() or 1) as crew:
-        for parcel in parcels(sources, settings.reading, settings.unit_bytes, part):
-            for done in crew.give(parcel):
-                _note(progress, done, watch)
-            progress.read = parcel.read
-        for done in crew.finish():
+    crew: Crew, cut: Iterator[Parcel], progress: Progress, watch: Callable[[Progress], None]
+) -> None:
+    """Have every shard that is missing made."""
+    for parcel in cut:
+        for done in crew.give(parcel):
             _note(progress, done, watch)
+        progress.read = parcel.read
+    for done in crew.finish():
+        _note(progress, done, watch)
 
 
 def _note(progress: Progress, done: Done, watch: Callable[[Progress], None]) -> None:

@@ -38,6 +38,7 @@ class Recipe:
     normalize: Callable[[str], str]
     lower: bool
     collapse: bool
+    folds: bool = False  # the case of ASCII letters never matters, whatever stands around them
 
 
 def clean(text: str, recipe: str) -> str:
@@ -215,10 +216,10 @@ def _collapse_aligned(
 
 
 RECIPES = {
-    "english": Recipe(_nfkd_without_combining, lower=True, collapse=True),
+    "english": Recipe(_nfkd_without_combining, lower=True, collapse=True, folds=True),
     "multilingual": Recipe(_nfkc, lower=False, collapse=True),
     "lower": Recipe(_nfkc, lower=True, collapse=True),
     "none": Recipe(_unchanged, lower=False, collapse=False),
-    "bert-uncased": Recipe(_bert_uncased, lower=False, collapse=True),
+    "bert-uncased": Recipe(_bert_uncased, lower=False, collapse=True, folds=True),
     "bert-cased": Recipe(_bert_cased, lower=False, collapse=True),
 }

@@ -53,7 +53,10 @@ class Tokenizer:
             self.kind, cleaning, self.pieces, self.special_mask
         )
         self._cache = WordCache(
-            self._encode_words, self._encode_texts, first_differs=self.kind == "bytes"
+            self._encode_words,
+            self._encode_texts,
+            first_differs=self.kind == "bytes",
+            fold=cleaners.recipe_named(cleaning).folds,
         )
 
     def clean(self, text: str) -> str:

@@ -34,14 +34,17 @@ class WordCache:
 
     `encode_words(words, first)` gives each word's ids, or None where they depend on the text
     around it; `first` says that the words begin their texts, which matters if `first_differs`.
+    With `fold` the case of ASCII letters is known not to matter.
     """
 
     def __init__(
-        self, encode_words: EncodeWords, encode_texts: EncodeTexts, *, first_differs: bool = False
-    ) -> None:
+        self, encode_words: EncodeWords, encode_texts: EncodeTexts, *,
+        first_differs: bool = False, fold: bool = False,
+    ) -> None:  # fmt: skip
         self._encode_words = encode_words
         self._encode_texts = encode_texts
         self._first_differs = first_differs
+        self._fold = fold
         self._forget()
 
     def encode(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -67,6 +70,8 @@ class WordCache:
     def _look_up(self, texts: Sequence[str], firsts: np.ndarray) -> np.ndarray:
         """The table's row of each word; words not seen before are learned."""
         joined = " ".join(texts).encode("utf-8", "surrogatepass")
+        if self._fold:
+            joined = joined.lower()
         starts, ends = word_bounds(np.frombuffer(joined, np.uint8))
         hashes = hash_words(np.frombuffer(joined, np.uint8), starts, ends)
         opens = np.zeros(len(starts), bool)
