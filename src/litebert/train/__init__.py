@@ -1,0 +1,1 @@
+"""Training: optimizers, schedules, and the loop."""
