@@ -1,8 +1,8 @@
 """Which parameters decay, and which tensors are several in one.
 
 Google's code excludes by name what matches LayerNorm, layer_norm or bias, from weight decay and
-from LAMB's trust ratio alike. Those are the parameters of one dimension: every bias (the vocabulary's
-too) and every norm's gain. A shared tensor appears once.
+from LAMB's trust ratio alike. Those are the parameters of one dimension: every bias (the
+vocabulary's too) and every norm's gain. A shared tensor appears once.
 """
 
 from __future__ import annotations
