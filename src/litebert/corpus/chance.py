@@ -69,16 +69,12 @@ def below(bits: Bits, limit: ArrayLike) -> NDArray[np.int64]:
 
 def heads(bits: Bits, tosses: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many of `tosses` fair coins show heads: exact binomial draws, one for each name."""
-    counts = np.zeros(bits.shape, dtype=np.int64)
-    left = tosses.copy()
-    turn = 0
-    while (left > 0).any():
-        word = draw(bits, turn)
-        spare = np.clip(64 - left, 0, 63).astype(np.uint64)
-        counts += np.where(left > 0, np.bitwise_count(word >> spare), 0).astype(np.int64)
-        left -= 64
-        turn += 1
-    return counts
+    words = -(-tosses // 64)
+    owner = np.repeat(np.arange(len(tosses)), words)
+    turn = np.arange(len(owner)) - np.repeat(np.cumsum(words) - words, words)
+    spare = np.clip(64 * (turn + 1) - tosses[owner], 0, 63).astype(np.uint64)
+    shown = np.bitwise_count(draw(bits[owner], turn) >> spare)
+    return np.bincount(owner, shown, len(tosses)).astype(np.int64)
 
 
 def permutation(count: int, *names: int) -> NDArray[np.int64]:

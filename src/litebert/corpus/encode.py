@@ -24,6 +24,7 @@ from litebert.text.tokenizer import Tokenizer
 
 DOCUMENTS_AT_ONCE = 64
 CHARACTERS_AT_ONCE = 2**19
+LONGEST_SENTENCE = 2000  # characters; in English about 450 tokens
 EMPTY = "empty document"
 STAGES = ("read", "hash", "split", "encode")
 
@@ -141,9 +142,22 @@ def _sentences(document: Document, language: str, kind: str) -> list[str]:
         found = split_sentences(document.text, language)
     else:
         found = [one.strip() for one in document.sentences or ()]
+    if any(len(one) > LONGEST_SENTENCE for one in found):
+        found = [part for one in found for part in _cut(one)]
     if kind != "bytes":
         return found
     return [one if not place else f" {one}" for place, one in enumerate(found)]
+
+
+def _cut(sentence: str) -> Iterator[str]:
+    """Text without sentence ends in pieces that fit in a sample: truncation would lose the rest."""
+    start = 0
+    while len(sentence) - start > LONGEST_SENTENCE:
+        stop = sentence.rfind(" ", start + LONGEST_SENTENCE // 2, start + LONGEST_SENTENCE)
+        stop = stop if stop > 0 else start + LONGEST_SENTENCE
+        yield sentence[start:stop].strip()
+        start = stop
+    yield sentence[start:].strip()
 
 
 def _timed(items: Iterator[Document], seconds: dict[str, float], stage: str) -> Iterator[Document]:
