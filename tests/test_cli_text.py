@@ -174,7 +174,7 @@ LINE = json.dumps({"text": story(5)}).encode() + b"\n"
         ("keys.jsonl", LINE + b'{"body": "x", "title": "y"}\n', ["line 2", "'text'", "body"]),
         ("list.jsonl", b"[1, 2]\n", ["line 1"]),
         ("broken.jsonl", LINE + b'{"text": "x\n', ["line 2", "JSON"]),
-        ("cut.jsonl.gz", gzip.compress(LINE * 200)[:-30], ["cut.jsonl.gz", "damaged"]),
+        ("cut.jsonl.gz", gzip.compress(LINE * 200, mtime=0)[:-30], ["cut.jsonl.gz", "damaged"]),
         ("false.jsonl.gz", LINE, ["named .gz", "uncompressed"]),
         ("columns.csv", b"title,body\na,b\n", ["'text'", "title", "body"]),
     ],

@@ -113,7 +113,7 @@ def test_compressed_input_gives_the_same_ids(
     import gzip
 
     packed = tmp_path / "corpus.jsonl.gz"
-    packed.write_bytes(gzip.compress(corpus.read_bytes()))
+    packed.write_bytes(gzip.compress(corpus.read_bytes(), mtime=0))
     store = prepare([str(packed)], tokenizer, tmp_path / "store", SMALL, workers=1).store
     plain = open_store(reference)
     ids = [np.concatenate([s.shard(n).ids for n in range(len(s.paths))]) for s in (store, plain)]
@@ -329,7 +329,7 @@ def test_other_text_on_a_pipe_is_noticed(tokenizer: Path, tmp_path: Path) -> Non
     import gzip
 
     file, out = tmp_path / "text.txt.gz", tmp_path / "store"
-    file.write_bytes(gzip.compress("\n\n".join(documents(60)).encode()))
+    file.write_bytes(gzip.compress("\n\n".join(documents(60)).encode(), mtime=0))
 
     def stop(progress: Progress) -> None:
         raise KeyboardInterrupt
@@ -337,7 +337,7 @@ def test_other_text_on_a_pipe_is_noticed(tokenizer: Path, tmp_path: Path) -> Non
     with pytest.raises(KeyboardInterrupt):
         prepare([str(file)], tokenizer, out, SMALL, workers=1, watch=stop)
     size = file.stat().st_size
-    other = gzip.compress("\n\n".join(documents(60, 1)).encode())
+    other = gzip.compress("\n\n".join(documents(60, 1)).encode(), mtime=0)
     file.write_bytes((other + bytes(size))[:size] if len(other) < size else other)
     with pytest.raises(FileError, match="other text"):
         prepare([str(file)], tokenizer, out, SMALL, workers=1)

@@ -33,7 +33,9 @@ MIB = 2**20
 
 def two_members(content: bytes) -> bytes:
     half = len(content) // 2
-    return gzip.compress(content[:half]) + gzip.compress(content[half:]) + b"\0" * 8
+    return (
+        gzip.compress(content[:half], mtime=0) + gzip.compress(content[half:], mtime=0) + b"\0" * 8
+    )
 
 
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
