@@ -232,7 +232,7 @@ def _convert(model: Model, preset: Preset, store: Store, out: Path, console: Con
     """Out to Google's format and back: the same numbers, to the last bit."""
     for name in ("model", "tensorflow", "back"):
         shutil.rmtree(out / name, ignore_errors=True)
-    model.save(out / "model", tokenizer=store.folders[0] / "tokenizer")
+    model.save(out / "model", tokenizer=store.tokenizer)
     console.print(f"{out / 'model'}: opens in litebert and in transformers, tokenizer included")
     export_model(out / "model", out / "tensorflow", "tensorflow")
     console.print(f"{out / 'tensorflow'}: Google's checkpoint")

@@ -16,8 +16,11 @@ import numpy as np
 import pytest
 
 from litebert.base.errors import FileError, LitebertError, SettingsError
+from litebert.corpus.loader import Loader, LoaderSettings
 from litebert.corpus.prepare import PrepareSettings, Progress, prepare
+from litebert.corpus.shard import build_shard, open_shard, shard_bytes
 from litebert.corpus.store import Store, open_store
+from litebert.objectives.masking import Masker, Masking
 from litebert.reading.sources import ReadSettings
 from litebert.text.tokenizer import load_tokenizer
 
@@ -336,11 +339,148 @@ def test_other_text_on_a_pipe_is_noticed(tokenizer: Path, tmp_path: Path) -> Non
 
     with pytest.raises(KeyboardInterrupt):
         prepare([str(file)], tokenizer, out, SMALL, workers=1, watch=stop)
-    size = file.stat().st_size
+    size, times = file.stat().st_size, file.stat()
     other = gzip.compress("\n\n".join(documents(60, 1)).encode(), mtime=0)
     file.write_bytes((other + bytes(size))[:size] if len(other) < size else other)
+    with pytest.raises(FileError, match="was changed since"):
+        prepare([str(file)], tokenizer, out, SMALL, workers=1)
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
     with pytest.raises(FileError, match="other text"):
         prepare([str(file)], tokenizer, out, SMALL, workers=1)
+
+
+def test_a_shard_that_is_lost_is_missed(
+    corpus: Path, tokenizer: Path, reference: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "store"
+    shutil.copytree(reference, out)
+    lost = sorted((out / "shards").iterdir())[3]
+    lost.unlink()
+    with pytest.raises(FileError, match=f"{lost.name}: missing or cut short; remove"):
+        prepare([str(corpus)], tokenizer, out, SMALL, workers=1)
+
+
+def test_what_does_not_decide_shards_may_change_midway(
+    corpus: Path, tokenizer: Path, tmp_path: Path
+) -> None:
+    """The advice `--on-error skip` can be followed without losing what is done."""
+    bad, out = tmp_path / "bad.jsonl", tmp_path / "store"
+    bad.write_bytes(corpus.read_bytes() + b"not json" + bytes([10]))
+    with pytest.raises(LitebertError, match="--on-error skip"):
+        prepare([str(bad)], tokenizer, out, SMALL, workers=1)
+    other = PrepareSettings(
+        unit_bytes=4000, held_out=0.3, drop_duplicates=True, reading=ReadSettings(on_error="skip")
+    )
+    made = prepare([str(bad)], tokenizer, out, other, workers=1)
+    assert made.progress.reused > 10
+    assert made.store.info.held_out == 0.3
+    assert made.store.info.drop_duplicates
+
+
+def test_small_archives_do_not_add_up_in_memory(tokenizer: Path, tmp_path: Path) -> None:
+    """Neighbours share a shard by what they hold, not by what they weigh on disk."""
+    import gzip
+
+    from litebert.corpus.parts import parcels
+    from litebert.reading.sources import find_sources
+
+    text = ("the river walks slowly under the bridge.\n\n" * 500).encode()
+    for number in range(6):
+        (tmp_path / f"{number}.txt.gz").write_bytes(gzip.compress(text, mtime=0))
+    sources = find_sources([str(tmp_path / "*.gz")], ReadSettings())
+    assert sum(source.size or 0 for source in sources) < 4000
+    cut = list(parcels(sources, ReadSettings(), 4000, (1, 1)))
+    assert len({parcel.shard for parcel in cut}) == len(cut) > 10
+    assert max(sum(len(unit.text or b"") for unit in p.units) for p in cut) < 3 * 4000
+    assert b"".join(unit.text or b"" for p in cut for unit in p.units) == text * 6
+
+
+def test_a_finished_store_and_a_stream(tokenizer: Path, tmp_path: Path, monkeypatch) -> None:
+    """What cannot be read twice cannot be compared either."""
+    (tmp_path / "one").write_text("the old bridge.")
+    for attempt in range(2):
+        with (tmp_path / "one").open(encoding="utf-8") as piped:
+            monkeypatch.setattr("sys.stdin", piped)
+            if attempt:
+                with pytest.raises(FileError, match="already exists"):
+                    prepare(["-"], tokenizer, tmp_path / "store", workers=1)
+            else:
+                prepare(["-"], tokenizer, tmp_path / "store", workers=1)
+
+
+def test_bad_places_and_numbers(corpus: Path, tokenizer: Path, tmp_path: Path, monkeypatch) -> None:
+    with pytest.raises(SettingsError, match="workers 0"):
+        prepare([str(corpus)], tokenizer, tmp_path / "store", workers=0)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SettingsError, match="name a folder"):
+        prepare([str(corpus)], tokenizer, ".", workers=1)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"part": [0, 0]}, "part 0 of 0"),
+        ({"vocabulary": -1}, "vocabulary"),
+        ({"vocabulary": 10**13}, "vocabulary"),
+        ({"shards": {"../../../etc/passwd": {}}}, "not the name of a shard"),
+        ({"shards": {"000000-000000.safetensors": {"blocks": -1}}}, "blocks"),
+        ({"shards": {"000000-000000.safetensors": {"blocks": 10**6}}}, "not the shard"),
+    ],
+    ids=str,
+)
+def test_a_hostile_store(
+    change: dict[str, object], words: str, reference: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "store"
+    shutil.copytree(reference, out)
+    info = json.loads((out / "store.json").read_text()) | change
+    (out / "store.json").write_text(json.dumps(info))
+    with pytest.raises(LitebertError, match=words):
+        next(Loader(open_store(out), LoaderSettings(length=32)))
+
+
+@pytest.mark.parametrize(
+    "manifest", [{}, {"format": 1, "files": 3}, {"format": 1, "files": {"a": {}}}]
+)
+def test_a_hostile_manifest(manifest: dict[str, object], reference: Path, tmp_path: Path) -> None:
+    out = tmp_path / "store"
+    shutil.copytree(reference, out)
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(LitebertError, match="manifest"):
+        Loader(open_store(out), LoaderSettings(length=32)).state()
+
+
+def test_ids_that_the_tokenizer_does_not_have(reference: Path, tmp_path: Path) -> None:
+    out = tmp_path / "store"
+    shutil.copytree(reference, out)
+    path = sorted((out / "shards").iterdir())[0]
+    shard = open_shard(path)
+    ids = np.array(shard.ids)
+    ids[5] = 60_000
+    lengths = np.diff(shard.sentences), np.diff(shard.documents)
+    bad = build_shard("bad", ids, lengths[0], lengths[1], np.array(shard.keys))
+    path.write_bytes(shard_bytes(bad))
+    with pytest.raises(FileError, match="ids that its tokenizer does not have"):
+        for _ in Loader(open_store(out), LoaderSettings(length=32), epochs=1):
+            pass
+
+
+def test_a_masker_belongs_to_its_tokenizer(reference: Path, tmp_path: Path) -> None:
+    store = open_store(reference)
+    settings = LoaderSettings(length=32)
+    masker = Masker(Masking(), store.tokenizer)
+    state = Loader(store, settings, masker).state()
+    with pytest.raises(SettingsError, match="corruption"):
+        Loader(store, settings, Masker(Masking(share=0.5), store.tokenizer)).restore(state)
+    pieces = (reference / "tokenizer" / "vocab.txt").read_text() + "another\n"
+    (tmp_path / "vocab.txt").write_text(pieces)
+    other = load_tokenizer(tmp_path / "vocab.txt")
+    with pytest.raises(SettingsError, match="another tokenizer"):
+        Loader(store, settings, Masker(Masking(), other))
+    with pytest.raises(SettingsError, match="rank 5 of 3"):
+        Loader(store, settings, masker, rank=5, ranks=3)
+    with pytest.raises(SettingsError, match="damaged"):
+        Loader(store, settings, masker).restore([])  # type: ignore[arg-type]
 
 
 def test_records_speak_only_of_whole_shards(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:

@@ -37,7 +37,11 @@ def make_tokenizer() -> Any:
     special = np.zeros(VOCABULARY, dtype=bool)
     special[:5] = True
     return SimpleNamespace(
-        word_starts=starts, special=SPECIAL, special_mask=special, vocab_size=VOCABULARY
+        checksum="",
+        word_starts=starts,
+        special=SPECIAL,
+        special_mask=special,
+        vocab_size=VOCABULARY,
     )
 
 

@@ -86,6 +86,12 @@ def check_manifest(folder: Path) -> None:
     """Compare a folder with its manifest. A folder without one, say Hugging Face's, passes."""
     if not (folder / MANIFEST).exists():
         return
+    for name, entry in read_manifest(folder).items():
+        _check_file(folder / name, entry)
+
+
+def read_manifest(folder: Path) -> dict[str, dict[str, Any]]:
+    """The files that a manifest lists, with their sizes ("bytes") and sums ("sha256")."""
     manifest = read_json(folder / MANIFEST)
     if manifest.get("format") != MANIFEST_VERSION:
         raise FormatError(
@@ -95,14 +101,14 @@ def check_manifest(folder: Path) -> None:
     files = manifest.get("files")
     if not isinstance(files, dict) or not all(map(_is_entry, files, files.values())):
         raise FormatError(f"{folder / MANIFEST}: damaged, or not a manifest; copy the folder again")
-    for name, entry in files.items():
-        _check_file(folder / name, entry)
+    return files
 
 
 def _is_entry(name: str, entry: Any) -> bool:
     """Whether a line of a manifest names a file below its folder and says its size and sum."""
     inside = not Path(name).is_absolute() and ".." not in Path(name).parts
-    return inside and isinstance(entry, dict) and {"bytes", "sha256"} <= entry.keys()
+    known = isinstance(entry, dict) and {"bytes", "sha256"} <= entry.keys()
+    return inside and known and isinstance(entry["sha256"], str)
 
 
 def _check_file(path: Path, entry: dict[str, Any]) -> None:

@@ -40,9 +40,9 @@ def prepare(
     format: Annotated[
         str,
         typer.Option(
-            help="auto (by name), sentences (one a line, blank line between documents), "
-            "paragraphs (blank line between documents), file (one document), jsonl, csv, tsv, "
-            "parquet."
+            help="auto (by name; .txt is paragraphs), sentences (one a line, blank line between "
+            "documents), paragraphs (blank line between documents), file (the whole file is one "
+            "document), jsonl, csv, tsv, parquet."
         ),
     ] = "auto",
     field: Annotated[str, typer.Option(help="The key or column that holds the text.")] = "text",
@@ -92,6 +92,10 @@ def prepare(
         f"{total.tokens:,} tokens from {total.bytes / 1e6:,.1f} MB of text, "
         f"{total.unknown / max(total.tokens, 1):.3%} unknown"
     )
+    if made.progress.there:
+        print("it was there before; the inputs were not read again")
+    if made.store.duplicates:
+        print(f"{made.store.duplicates:,} documents are left out as duplicates")
     if made.progress.reused:
         print(f"{made.progress.reused:,} shards were there from an earlier run")
     for reason, count in total.skipped.items():

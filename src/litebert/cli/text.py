@@ -52,7 +52,7 @@ def train(
         )  # fmt: skip
     print(
         f"{out}: {made.kind}, {made.vocab_size:,} pieces, cleaning {made.cleaning}\n"
-        f"next: litebert prepare {' '.join(inputs)} --tokenizer {out} --out corpus"
+        f"next: litebert prepare YOUR_TEXT --tokenizer {out} --out corpus --language {language}"
     )
 
 
@@ -65,9 +65,10 @@ def show(
     Example: litebert tokenizer show spiece.model "Hello, my dog is cute"
     """
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
+    from litebert.corpus.report import printable
     from litebert.text.tokenizer import load_tokenizer
 
     model = load_tokenizer(path)
@@ -77,10 +78,9 @@ def show(
     for piece, number, (start, end), begins in rows:
         original = text[start:end]
         table.add_row(
-            escape(piece), str(number), str(start), str(end), escape(original),
+            Text(printable(piece)), str(number), str(start), str(end), Text(printable(original)),
             "yes" if begins else "",
         )  # fmt: skip
-    console = Console()
-    console.print(table)
-    console.print(f"cleaned: {model.clean(text)}", markup=False, highlight=False)
-    console.print(f"decoded: {model.decode(encoding.ids)}", markup=False, highlight=False)
+    Console().print(table)
+    print(f"cleaned: {printable(model.clean(text))}")
+    print(f"decoded: {printable(model.decode(encoding.ids))}")

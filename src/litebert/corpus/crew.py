@@ -124,8 +124,11 @@ class Crew:
         if self.workers > 1:
             context = multiprocessing.get_context("spawn")
             self.pool = ProcessPoolExecutor(self.workers, context, _enter, (self.task,))
+            # Ctrl-C is for this process to handle: workers inherit that it is blocked.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             for _ in range(self.workers):
                 self.pool.submit(_load)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -178,7 +181,6 @@ def _enter(task: Task) -> None:
     """Begin as a worker, which ends when its parent does."""
     global _task
     _task = task
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to handle
     threading.Thread(target=_follow_parent, daemon=True).start()
 
 

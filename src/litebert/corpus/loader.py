@@ -127,7 +127,17 @@ class Loader:
                 f"{self.store.folders[0]}: prepared without held-out text; "
                 "run `litebert prepare` with --held-out 0.01"
             )
+        if not 0 <= self.rank < self.ranks:
+            raise SettingsError(f"rank {self.rank} of {self.ranks}: expected 0 <= rank < ranks")
         self.tokenizer = self.store.tokenizer
+        if (
+            self._corruption().get("tokenizer", self.store.info.tokenizer)
+            != self.store.info.tokenizer
+        ):
+            raise SettingsError(
+                f"{self.store.folders[0]}: the masking was made for another tokenizer's pieces; "
+                "build it from `store.tokenizer`"
+            )
         rules = arrangement(self.settings.arrangement)
         self.joint = 2 if rules.form == "pair" and self.tokenizer.kind == "bytes" else 1
         self.order = Order(
@@ -203,6 +213,7 @@ class Loader:
     def restore(self, state: dict[str, Any]) -> Self:
         """Go on where `state` was taken."""
         where = f"{self.store.folders[0]}: saved position"
+        state = state if isinstance(state, dict) else {}
         was, here = state.get("of"), self.fingerprint()
         if not isinstance(was, dict) or not isinstance(state.get("position"), dict):
             raise SettingsError(f"{where}: damaged, or not one of a loader's")
@@ -223,7 +234,13 @@ class Loader:
             **self.settings.model_dump(),
             "window_blocks": self.window_blocks,
             "store": self.store.identity,
+            "corruption": self._corruption(),
         }
+
+    def _corruption(self) -> dict[str, Any]:
+        """What is known of the corruption: a function need not say, a masker does."""
+        fingerprint = getattr(self.corrupt, "fingerprint", dict)
+        return fingerprint()
 
 
 def by_length(lengths: Numbers, budget: int) -> list[Numbers]:

@@ -80,14 +80,20 @@ def _runs(sources: Sequence[Source], unit_bytes: int) -> list[list[Source]]:
 def _cut(
     run: Sequence[Source], reading: ReadSettings, unit_bytes: int, before: int
 ) -> Iterator[Parcel]:
-    first = run[0].number
-    if len(run) == 1:
-        for unit in cut_units(run[0], reading, unit_bytes):
-            yield Parcel(first, unit.number, (unit,), before + unit.consumed)
-        return
-    units = tuple(unit for source in run for unit in cut_units(source, reading, unit_bytes))
+    """A parcel a unit; units of small files together, but no more text than a unit has."""
+    first, number = run[0].number, 0
+    units: list[Unit] = []
+    size = 0
+    for source in run:
+        for unit in cut_units(source, reading, unit_bytes):
+            units.append(unit)
+            size += unit.end_byte - unit.first_byte if not unit.row_groups else unit_bytes
+            if len(run) == 1 or size >= unit_bytes:
+                yield Parcel(first, number, tuple(units), before + unit.consumed)
+                units, size, number = [], 0, number + 1
+        before += source.size or 0
     if units:
-        yield Parcel(first, 0, units, before + sum(source.size or 0 for source in run))
+        yield Parcel(first, number, tuple(units), before)
 
 
 def _is_ours(number: int, part: Part) -> bool:

@@ -5,30 +5,28 @@ in which shard depends on nothing but the inputs, so a killed run goes on with t
 missing, any number of workers gives the same bytes, and the parts of a corpus (`part = (2, 3)`) are
 just the shards that other machines left out.
 
-Work is kept in DIR.partial, shards in DIR.partial/store; the store is renamed to DIR when its
-manifest is written. A store is therefore whole or not there.
+Work is kept in DIR.partial (corpus/workplace.py), which is renamed to DIR when the manifest is
+written. A store is therefore whole or not there.
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field
 
 from litebert.base.config import Settings
-from litebert.base.errors import FileError
-from litebert.base.files import flush, read_json, write_json, write_manifest
+from litebert.base.errors import FileError, SettingsError
+from litebert.base.files import flush, write_json, write_manifest
 from litebert.corpus.crew import Crew, Done, Task
 from litebert.corpus.parts import Parcel, Part, check_part, parcels
-from litebert.corpus.store import SHARDS, STORE, TOKENIZER, Counts, Store, StoreInfo
+from litebert.corpus.store import SHARDS, STORE, Counts, Store, StoreInfo
+from litebert.corpus.workplace import is_there, work_folder, workplace
 from litebert.reading.records import Skipped
 from litebert.reading.sources import (
     UNIT_BYTES,
@@ -56,6 +54,7 @@ class Progress:
     """How far a preparation is; `left_out` holds what was skipped."""
 
     counts: Counts = field(default_factory=Counts)
+    there: bool = False  # the store was finished before; nothing was read
     read: int = 0  # bytes of the inputs, as on disk
     size: int | None = None  # of all inputs, where known
     reused: int = 0  # shards that an earlier run had finished
@@ -90,21 +89,25 @@ def prepare(
     settings, out = settings or PrepareSettings(), Path(out)
     check_part(part, f"{part[0]}/{part[1]}")
     check_language(settings.language)
-    task = Task(_work_folder(out), Path(tokenizer), settings.reading, settings.language)
+    workers = os.cpu_count() or 1 if workers is None else workers
+    if workers < 1:
+        raise SettingsError(f"workers {workers}: at least one must do the work")
+    task = Task(work_folder(out), Path(tokenizer), settings.reading, settings.language)
     progress = Progress()
-    with Crew(task, workers or os.cpu_count() or 1) as crew:
+    with Crew(task, workers) as crew:
         crew.tokenizer = load_tokenizer(tokenizer)
         sources = find_sources(inputs, settings.reading)
         for source in sources:
             check_source(source, settings.reading)
         info = _describe(crew.tokenizer, sources, settings, part)
         progress.size = _total_size(sources)
-        if not _is_there(out, info):
-            with _workplace(out, info, crew.tokenizer) as work:
+        progress.there = is_there(out, info, sources)
+        if not progress.there:
+            with workplace(out, info, sources, crew.tokenizer) as work:
                 cut = parcels(sources, settings.reading, settings.unit_bytes, part)
                 _encode_all(crew, cut, progress, watch)
                 _finish(work, out, info)
-    shutil.rmtree(_work_folder(out), ignore_errors=True)
+    shutil.rmtree(work_folder(out), ignore_errors=True)
     return Prepared(Store([out]), progress)
 
 
@@ -116,7 +119,8 @@ def _describe(
 ) -> StoreInfo:
     """Everything that decides the store, but for its shards."""
     names = [[Path(source.name).name, source.size] for source in sources]
-    decisive = settings.model_dump(include={"reading", "language", "unit_bytes"})
+    decisive = settings.model_dump(include={"language", "unit_bytes"})
+    decisive |= settings.reading.model_dump(include={"format", "field"})
     decisive["inputs"] = hashlib.sha256(repr(names).encode()).hexdigest()
     return StoreInfo(
         tokenizer=tokenizer.checksum,
@@ -131,77 +135,6 @@ def _describe(
 def _total_size(sources: Sequence[Source]) -> int | None:
     sizes = [source.size for source in sources]
     return sum(size or 0 for size in sizes) if None not in sizes else None
-
-
-def _work_folder(out: Path) -> Path:
-    return out.with_name(out.name + ".partial")
-
-
-def _is_there(out: Path, info: StoreInfo) -> bool:
-    """Whether the wanted store is finished already; anything else in its place is an error."""
-    if not os.path.lexists(out) or (out.is_dir() and not any(out.iterdir())):
-        return False
-    if (out / STORE).exists():
-        there = Store([out]).info.model_copy(update={"shards": {}})
-        if there == info:
-            return True
-        raise FileError(
-            f"{out}: a store of other text or settings ({_difference(there, info)}); "
-            "name another folder or remove it first"
-        )
-    raise FileError(f"{out}: already exists and is no store; name another folder or remove it")
-
-
-def _difference(there: StoreInfo, wanted: StoreInfo) -> str:
-    """The first setting that differs, as a reader would name it."""
-    old, new = _flat(there.model_dump()), _flat(wanted.model_dump())
-    for name in new:
-        if old.get(name) != new[name]:
-            return f"{name}: {old.get(name)} there, {new[name]} wanted"
-    return "an older format"
-
-
-def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in tree.items():
-        flat |= (
-            _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
-        )
-    return flat
-
-
-@contextmanager
-def _workplace(out: Path, info: StoreInfo, tokenizer: Tokenizer) -> Iterator[Path]:
-    """The folder of an unfinished store, ours alone, new or as an earlier run left it."""
-    work = _work_folder(out)
-    try:
-        (work / "done").mkdir(parents=True, exist_ok=True)
-        (work / "store" / SHARDS).mkdir(parents=True, exist_ok=True)
-        with (work / "lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise FileError(f"{work}: another `litebert prepare` is at work there") from None
-            _check_plan(work, info)
-            tokenizer.save(work / "store" / TOKENIZER)
-            yield work
-    except OSError as error:
-        raise FileError(f"{out}: cannot be written ({error})") from None
-
-
-def _check_plan(work: Path, info: StoreInfo) -> None:
-    """Note what is being made, or compare with what an earlier run noted."""
-    plan = work / "plan.json"
-    if not plan.exists():
-        scratch = work / "plan.new"
-        write_json(scratch, info.model_dump(mode="json"))
-        scratch.replace(plan)
-    begun = StoreInfo.build(read_json(plan), str(plan))
-    if begun != info:
-        raise FileError(
-            f"{work}: begun with other text or settings ({_difference(begun, info)}); "
-            "remove that folder to start anew, or use the same settings to continue"
-        )
 
 
 def _encode_all(

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Group
 from rich.table import Table
+from rich.text import Text
 
 from litebert.corpus.arrange import NO_LABEL
 from litebert.corpus.batch import Batch
@@ -40,7 +41,6 @@ def inspect(folders: Sequence[Path | str], *, check: bool = False) -> dict[str, 
         sentences += _histogram(np.diff(shard.sentences.astype(np.int64)))
         documents += _histogram(tokens)
         used[np.unique(shard.ids)] = True
-    kept_documents = sum(int(sums[0]) for sums in splits.values())
     return {
         "folders": [str(folder) for folder in store.folders],
         "shards": len(store.paths),
@@ -55,7 +55,7 @@ def inspect(folders: Sequence[Path | str], *, check: bool = False) -> dict[str, 
         "documents": total.documents,
         "sentences": total.sentences,
         "tokens": total.tokens,
-        "duplicates": total.documents - kept_documents,
+        "duplicates": store.duplicates,
         **{f"{split}_documents": int(sums[0]) for split, sums in splits.items()},
         **{f"{split}_tokens": int(sums[1]) for split, sums in splits.items()},
         "unknown_share": total.unknown / max(total.tokens, 1),
@@ -83,8 +83,13 @@ def sample(store: Store, pieces: int = 60) -> str:
     for number in range(len(store.paths)):
         shard = store.shard(number)
         if len(shard.keys):
-            return store.tokenizer.decode(shard.ids[: min(pieces, len(shard.ids))].tolist())
+            return printable(store.tokenizer.decode(shard.ids[:pieces].tolist()))
     return ""
+
+
+def printable(text: str) -> str:
+    """Text without what a terminal would obey instead of show."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 def show(report: dict[str, Any]) -> Group:
@@ -114,13 +119,8 @@ def show(report: dict[str, Any]) -> Group:
         facts,
         _bars("sentences by tokens", report["sentence_tokens"]),
         _bars("documents by tokens", report["document_tokens"]),
-        f"\n[bold]sample[/bold] {_plain(report['sample'])}",
+        Text(f"\nsample: {report['sample']}"),
     )
-
-
-def _plain(text: str) -> str:
-    """Text that rich must not read as markup."""
-    return text.replace("[", r"\[")
 
 
 def _bars(title: str, counts: dict[str, int]) -> Table:
@@ -142,14 +142,14 @@ def show_samples(folders: Sequence[Path | str], settings: LoaderSettings, count:
     return table
 
 
-def _segments(batch: Batch, number: int, store: Store) -> tuple[str, str, str, str]:
+def _segments(batch: Batch, number: int, store: Store) -> tuple[str, str, Text, Text]:
     here = slice(batch.starts[number], batch.starts[number] + batch.lengths[number])
     segment = np.cumsum(batch.begins[here])
     inside = batch.inside[here]
     texts = [
-        _plain(store.tokenizer.decode(batch.ids[here][inside & (segment == which)].tolist()))
+        printable(store.tokenizer.decode(batch.ids[here][inside & (segment == which)].tolist()))
         for which in range(1, int(segment.max()) + 1)
     ]
     label = int(batch.labels[number])
     name = "-" if label == NO_LABEL else str(label)
-    return str(batch.lengths[number]), name, texts[0], " / ".join(texts[1:])
+    return str(batch.lengths[number]), name, Text(texts[0]), Text(" / ".join(texts[1:]))

@@ -56,7 +56,7 @@ class Shard:
         if zlib.crc32(ids.data) != int(self.checks[block]):
             raise FileError(
                 f"{self.name}: block {block} does not match its checksum; the file is damaged: "
-                "copy it again, or delete it and run the same `litebert prepare`"
+                "copy the store again, or remove it and prepare it anew"
             )
         return ids
 
@@ -66,7 +66,7 @@ def build_shard(
     document_lengths: NDArray[np.integer], keys: NDArray[np.uint64],
 ) -> Shard:  # fmt: skip
     """A shard from its ids, tokens a sentence, sentences a document, and the documents' keys."""
-    sentences, documents = _offsets(sentence_lengths), _offsets(document_lengths)
+    sentences, documents = offsets(sentence_lengths), offsets(document_lengths)
     blocks = np.array(list(_cut_blocks(sentences[documents])), dtype=np.uint32)
     edges = sentences[documents[blocks]].tolist()
     checks = [zlib.crc32(ids[a:b].data) for a, b in pairwise(edges)]
@@ -83,7 +83,8 @@ def _index_check(*arrays: NDArray) -> int:
     return check
 
 
-def _offsets(lengths: NDArray[np.integer]) -> NDArray[np.uint32]:
+def offsets(lengths: NDArray[np.integer]) -> NDArray[np.uint32]:
+    """Where runs of the given lengths begin, and the end."""
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint32)
 
 
@@ -123,7 +124,7 @@ def open_shard(path: Path) -> Shard:
         raise FileError(f"{path}: cannot be read ({error})") from None
     except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
         raise FileError(
-            f"{path}: damaged ({error}); copy it again, or delete it and run `litebert prepare`"
+            f"{path}: damaged ({error}); copy the store again, or remove it and prepare it anew"
         ) from None
 
 

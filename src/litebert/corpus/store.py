@@ -1,7 +1,7 @@
 """The store: a corpus as memory-mapped shards, with its tokenizer and a manifest written last.
 
     store.json          format, settings, tokenizer checksum, counts
-    shards/             00000-00002.safetensors is unit 2 of source 0 (see corpus/shard.py)
+    shards/             000000-000002.safetensors: parcel 2 of source 0 (see corpus/shard.py)
     tokenizer/          the tokenizer that made the ids
     manifest.json       sizes and SHA-256 of all of these; without it this is no store
 
@@ -15,24 +15,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from litebert.base.config import Settings
 from litebert.base.errors import FileError, FormatError, SettingsError
-from litebert.base.files import MANIFEST, check_manifest, read_json
+from litebert.base.files import MANIFEST, check_manifest, read_json, read_manifest
 from litebert.corpus.chance import For, draw, uniform
 from litebert.corpus.shard import Shard, open_shard
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 STORE, SHARDS, TOKENIZER = "store.json", "shards", "tokenizer"
 STORE_VERSION = 1
+SHARD_NAME = re.compile(r"\d{6,12}-\d{6,12}\.safetensors")
 MOST_OPEN = 256  # shards mapped at a time
 Split = Literal["train", "held_out", "all"]
 
@@ -40,12 +42,12 @@ Split = Literal["train", "held_out", "all"]
 class Counts(Settings):
     """What a store, or a shard of it, holds."""
 
-    documents: int = 0
-    sentences: int = 0
-    tokens: int = 0
-    blocks: int = 0
-    unknown: int = 0
-    bytes: int = 0
+    documents: int = Field(default=0, ge=0)
+    sentences: int = Field(default=0, ge=0)
+    tokens: int = Field(default=0, ge=0)
+    blocks: int = Field(default=0, ge=0)
+    unknown: int = Field(default=0, ge=0)
+    bytes: int = Field(default=0, ge=0)
     skipped: dict[str, int] = Field(default_factory=dict)
 
     def __add__(self, other: Counts) -> Counts:
@@ -66,12 +68,21 @@ class StoreInfo(Settings):
 
     format: int = STORE_VERSION
     tokenizer: str  # checksum
-    vocabulary: int
+    vocabulary: int = Field(ge=1, le=2**32)
     settings: dict[str, Any]  # everything that decides the ids; equal in all parts of a corpus
     drop_duplicates: bool = False
-    held_out: float = 0.0
+    held_out: float = Field(default=0.0, ge=0, lt=1)
     part: tuple[int, int] = (1, 1)
     shards: dict[str, Counts] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not 1 <= self.part[0] <= self.part[1]:
+            raise ValueError(f"part {self.part[0]} of {self.part[1]}")
+        for name in self.shards:
+            if SHARD_NAME.fullmatch(name) is None:
+                raise ValueError(f"{name!r} is not the name of a shard")
+        return self
 
 
 class Store:
@@ -89,7 +100,7 @@ class Store:
             for folder, info in zip(self.folders, infos, strict=True)
             for name, counts in info.shards.items()
         ]
-        for name, folder, counts in sorted(found, key=lambda row: row[0]):
+        for name, folder, counts in sorted(found, key=lambda row: _place(row[0])):
             self.paths.append(folder / SHARDS / name)
             self.counts.append(counts)
         self._open: dict[int, Shard] = {}
@@ -98,7 +109,8 @@ class Store:
     def tokenizer(self) -> Tokenizer:
         """The tokenizer that made the ids."""
         tokenizer = load_tokenizer(self.folders[0] / TOKENIZER)
-        if tokenizer.checksum != self.info.tokenizer:
+        same = tokenizer.vocab_size == self.info.vocabulary
+        if not same or tokenizer.checksum != self.info.tokenizer:
             raise FileError(
                 f"{self.folders[0] / TOKENIZER}: not the tokenizer this store was prepared with; "
                 "copy the store again"
@@ -116,7 +128,7 @@ class Store:
         sums = {
             name: entry["sha256"]
             for folder in self.folders
-            for name, entry in read_json(folder / MANIFEST)["files"].items()
+            for name, entry in read_manifest(folder).items()
             if name.startswith(f"{SHARDS}/")
         }
         info = self.info.model_dump(mode="json", exclude={"part", "shards"})
@@ -132,7 +144,11 @@ class Store:
         if number not in self._open:
             while len(self._open) >= MOST_OPEN:
                 self._open.pop(next(iter(self._open)))
-            self._open[number] = open_shard(self.paths[number])
+            shard = open_shard(self.paths[number])
+            counts = self.counts[number]
+            if (len(shard.blocks) - 1, len(shard.ids)) != (counts.blocks, counts.tokens):
+                raise FileError(f"{self.paths[number]}: not the shard that {STORE} speaks of")
+            self._open[number] = shard
         return self._open[number]
 
     @cached_property
@@ -153,6 +169,13 @@ class Store:
         if self.info.drop_duplicates:
             kept &= self._first[number][documents]
         return kept
+
+    @property
+    def duplicates(self) -> int:
+        """How many documents are left out because their text came before."""
+        if not self.info.drop_duplicates:
+            return 0
+        return sum(int((~first).sum()) for first in self._first)
 
     @cached_property
     def _first(self) -> list[NDArray[np.bool_]]:
@@ -188,11 +211,18 @@ class Store:
             )
 
 
+def _place(shard: str) -> tuple[int, ...]:
+    """Source and parcel of a shard, by its name."""
+    return tuple(int(number) for number in shard.removesuffix(".safetensors").split("-"))
+
+
 def _read_info(folder: Path) -> StoreInfo:
     if not folder.is_dir():
         raise FileError(f"{folder}: no such store; make one with `litebert prepare`")
     if not (folder / STORE).exists() or not (folder / MANIFEST).exists():
-        raise FileError(f"{folder}: not a whole store; run `litebert prepare` (again) to finish it")
+        raise FileError(
+            f"{folder}: not a whole store; copy it again, or remove it and prepare it anew"
+        )
     raw = read_json(folder / STORE)
     if raw.get("format") != STORE_VERSION:
         raise FormatError(

@@ -13,8 +13,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.base.errors import SettingsError
+from litebert.base.errors import FileError, SettingsError
 from litebert.corpus.chance import For, permutation
+from litebert.corpus.shard import offsets
 from litebert.corpus.store import Split, Store
 
 WINDOW_BLOCKS = 64
@@ -55,8 +56,8 @@ def read_window(
     documents = np.concatenate([lengths for _, _, lengths, _ in parts])
     return Window(
         np.concatenate([ids for ids, _, _, _ in parts]),
-        _offsets(sentences),
-        _offsets(documents),
+        offsets(sentences).astype(np.int64),
+        offsets(documents).astype(np.int64),
         np.concatenate([keys for _, _, _, keys in parts]),
     )
 
@@ -66,16 +67,14 @@ def _block_order(count: int, seed: int, copy: int) -> Numbers:
     return permutation(count, For.BLOCK_ORDER, seed, copy)
 
 
-def _offsets(lengths: Numbers) -> Numbers:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
 def _read_block(
     store: Store, split: Split, number: int, block: int
 ) -> tuple[NDArray[np.unsignedinteger], Numbers, Numbers, NDArray[np.uint64]]:
     """Ids, tokens a sentence, sentences a document, and keys of a block's chosen documents."""
     shard = store.shard(number)
     ids = shard.block_ids(block)
+    if int(ids.max(initial=0)) >= store.info.vocabulary:
+        raise FileError(f"{shard.name}: holds ids that its tokenizer does not have")
     low, high = shard.blocks[block : block + 2].tolist()
     edges = shard.documents[low : high + 1].astype(np.int64)
     sentences = np.diff(shard.sentences[edges[0] : edges[-1] + 1].astype(np.int64))

@@ -23,6 +23,7 @@ from torch import Tensor
 from litebert.base.errors import FileError, FormatError
 from litebert.base.files import check_manifest, new_folder, read_json, write_json
 from litebert.model.huggingface import Contents, read_contents, write_contents
+from litebert.text.tokenizer import Tokenizer
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -52,9 +53,10 @@ def read_folder(folder: Path) -> Contents:
 
 
 def write_folder(
-    contents: Contents, folder: Path, *, overwrite: bool = False, beside: Path | None = None
-) -> None:
-    """Write a model folder, whole or not at all; tokenizer files are copied from `beside`."""
+    contents: Contents, folder: Path, *, overwrite: bool = False, beside: Path | None = None,
+    tokenizer: Tokenizer | None = None,
+) -> None:  # fmt: skip
+    """Write a model folder, whole or not at all, with a tokenizer or the files of one `beside`."""
     raw, tensors, extra = write_contents(contents)
     with new_folder(folder, overwrite=overwrite) as scratch:
         write_json(scratch / CONFIG, raw)
@@ -64,6 +66,8 @@ def write_folder(
         (scratch / "README.md").write_text(_model_card(contents, raw), encoding="utf-8")
         if beside is not None:
             copy_tokenizer(beside, scratch)
+        if tokenizer is not None:
+            tokenizer.save(scratch, max_length=contents.config.longest_sequence)
 
 
 def copy_tokenizer(source: Path, destination: Path) -> None:

@@ -35,6 +35,7 @@ from litebert.model.heads import (
 from litebert.model.huggingface import Contents
 from litebert.model.layout import State
 from litebert.model.lean import vocabulary_loss
+from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 Builder = Callable[[EncoderConfig, int], nn.Module]
 
@@ -180,10 +181,18 @@ class Model(nn.Module):
         return Contents(self.config, tuple(self.heads), tensors, self.labels, self.metadata)
 
     def save(
-        self, folder: str | Path, *, overwrite: bool = False, tokenizer: Path | None = None
-    ) -> None:
-        """Write the model folder, with the files of a tokenizer's; it opens in `transformers`."""
-        write_folder(self.contents(), Path(folder), overwrite=overwrite, beside=tokenizer)
+        self, folder: str | Path, *, overwrite: bool = False,
+        tokenizer: Tokenizer | Path | str | None = None,
+    ) -> None:  # fmt: skip
+        """Write the model folder, with a tokenizer if given; it opens in `transformers`."""
+        if isinstance(tokenizer, str | Path):
+            tokenizer = load_tokenizer(tokenizer)
+        if tokenizer is not None and tokenizer.vocab_size > self.config.vocab_size:
+            raise SettingsError(
+                f"a tokenizer of {tokenizer.vocab_size:,} pieces does not fit a model of "
+                f"{self.config.vocab_size:,}"
+            )
+        write_folder(self.contents(), Path(folder), overwrite=overwrite, tokenizer=tokenizer)
 
     def _get(self, name: str) -> nn.Module:
         if name not in self.heads:

@@ -17,7 +17,7 @@ Shapes: B sequences, N tokens of a packed batch, W words.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,10 +68,15 @@ class Masker:
 
     def __init__(self, settings: Masking, tokenizer: Tokenizer) -> None:
         self.settings = settings
+        self.tokenizer = tokenizer.checksum
         self.starts = tokenizer.word_starts
         self.mask = tokenizer.special.mask
         ordinary = np.flatnonzero(~tokenizer.special_mask)
         self.fillers = np.arange(tokenizer.vocab_size) if settings.specials else ordinary
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What decides the masks beside the samples: a saved position holds for no other."""
+        return {**self.settings.model_dump(), "tokenizer": self.tokenizer}
 
     def __call__(self, batch: Batch) -> Batch:
         """The batch with tokens hidden, their places and what they were."""

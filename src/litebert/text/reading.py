@@ -80,7 +80,7 @@ def read_settings(folder: Path) -> dict[str, Any] | None:
             f"{where}: its {SETTINGS_KEY!r} settings are of a format that this version does not "
             f"read (it reads {FORMAT_VERSION}); a newer litebert wrote it"
         )
-    if settings.get("kind") not in KINDS or settings.get("cleaning") not in RECIPES:
+    if settings.get("kind") not in KINDS or settings.get("cleaning") not in [*RECIPES]:
         raise FormatError(f"{where}: its {SETTINGS_KEY!r} settings are damaged; copy it again")
     return settings
 

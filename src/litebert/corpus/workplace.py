@@ -1,0 +1,119 @@
+"""Where a store is made: a folder beside its destination that an interrupted run leaves behind.
+
+DIR.partial/plan.json    what is being made, and when the inputs were last changed
+DIR.partial/done/        a record of each finished shard
+DIR.partial/store/       the store to be, renamed to DIR at the end
+DIR.partial/lock         held by the one process that works here
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from litebert.base.errors import FileError, SettingsError
+from litebert.base.files import read_json, read_manifest, write_json
+from litebert.corpus.store import SHARDS, STORE, TOKENIZER, Store, StoreInfo
+from litebert.reading.sources import Source
+from litebert.text.tokenizer import Tokenizer
+
+
+def work_folder(out: Path) -> Path:
+    """The folder in which the store `out` is made."""
+    if not out.name or os.path.ismount(out):
+        raise SettingsError(f"{out}: a store cannot be put in its place; name a folder inside it")
+    return out.with_name(out.name + ".partial")
+
+
+def is_there(out: Path, info: StoreInfo, sources: Sequence[Source]) -> bool:
+    """Whether the wanted store is finished already; anything else in its place is an error."""
+    if not os.path.lexists(out) or (out.is_dir() and not any(out.iterdir())):
+        return False
+    if not (out / STORE).exists():
+        raise FileError(f"{out}: already exists and is no store; name another folder or remove it")
+    there = Store([out]).info.model_copy(update={"shards": {}})
+    if there != info:
+        raise FileError(
+            f"{out}: a store of other text or settings ({_difference(there, info)}); "
+            "name another folder or remove it first"
+        )
+    if any(source.size is None for source in sources):
+        raise FileError(f"{out}: already exists; name another folder or remove it first")
+    for name, entry in read_manifest(out).items():
+        if not (out / name).is_file() or (out / name).stat().st_size != entry["bytes"]:
+            raise FileError(f"{out / name}: missing or cut short; remove {out} to prepare it anew")
+    return True
+
+
+def _difference(there: StoreInfo, wanted: StoreInfo) -> str:
+    """The first setting that differs, as a reader would name it."""
+    old, new = _flat(there.model_dump()), _flat(wanted.model_dump())
+    for name in new:
+        if old.get(name) != new[name]:
+            return f"{name}: {old.get(name)} there, {new[name]} wanted"
+    return "an older format"
+
+
+def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in tree.items():
+        nested = isinstance(value, dict)
+        flat |= _flat(value, f"{prefix}{name}.") if nested else {prefix + name: value}
+    return flat
+
+
+@contextmanager
+def workplace(
+    out: Path, info: StoreInfo, sources: Sequence[Source], tokenizer: Tokenizer
+) -> Iterator[Path]:
+    """The folder of an unfinished store, ours alone, new or as an earlier run left it."""
+    work = work_folder(out)
+    try:
+        (work / "done").mkdir(parents=True, exist_ok=True)
+        (work / "store" / SHARDS).mkdir(parents=True, exist_ok=True)
+        with (work / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise FileError(f"{work}: another `litebert prepare` is at work there") from None
+            _check_plan(work, info, sources)
+            tokenizer.save(work / "store" / TOKENIZER)
+            yield work
+    except OSError as error:
+        raise FileError(f"{out}: cannot be written ({error})") from None
+
+
+def _check_plan(work: Path, info: StoreInfo, sources: Sequence[Source]) -> None:
+    """Note what is being made, or compare with what an earlier run noted.
+
+    What is only decided on reading (held-out share, duplicates) may change in between.
+    """
+    plan = work / "plan.json"
+    shards = info.model_copy(update={"held_out": 0.0, "drop_duplicates": False})
+    changed = [_last_change(source) for source in sources]
+    if not plan.exists():
+        scratch = work / "plan.new"
+        write_json(scratch, {"store": shards.model_dump(mode="json"), "changed": changed})
+        scratch.replace(plan)
+    noted = read_json(plan)
+    begun = StoreInfo.build(noted.get("store") or {}, str(plan))
+    if begun != shards:
+        raise FileError(
+            f"{work}: begun with other text or settings ({_difference(begun, shards)}); "
+            "remove that folder to start anew, or use the same settings to continue"
+        )
+    for source, then, now in zip(sources, noted.get("changed", []), changed, strict=False):
+        if then != now:
+            raise FileError(
+                f"{source.name}: was changed since {work} was begun; "
+                "remove that folder to start anew"
+            )
+
+
+def _last_change(source: Source) -> int | None:
+    """When a file was last written, in nanoseconds; None for what is not a file."""
+    return Path(source.name).stat().st_mtime_ns if source.size is not None else None
