@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 from litebert.corpus.shard import Shard, build_shard
 from litebert.corpus.store import Counts
-from litebert.reading.records import Document, Skipped, read_documents
+from litebert.reading.records import EMPTY, Document, Skipped, read_documents
 from litebert.reading.sources import ReadSettings, Unit
 from litebert.text.sentences import split_sentences
 from litebert.text.tokenizer import Tokenizer
 
-DOCUMENTS_AT_ONCE = 64
+DOCUMENTS_AT_ONCE = 1024
+TIMED_AT_ONCE = 64  # documents read between two looks at the clock
 CHARACTERS_AT_ONCE = 2**19
 LONGEST_SENTENCE = 2000  # characters; in English about 450 tokens
-EMPTY = "empty document"
 STAGES = ("read", "hash", "split", "encode")
 
 
@@ -98,7 +98,7 @@ def _groups(documents: Iterable[Document]) -> Iterator[list[Document]]:
     for document in documents:
         group.append(document)
         size += len(document.text or "") + sum(map(len, document.sentences or ()))
-        if len(group) >= DOCUMENTS_AT_ONCE * 16 or size >= CHARACTERS_AT_ONCE:
+        if len(group) >= DOCUMENTS_AT_ONCE or size >= CHARACTERS_AT_ONCE:
             yield group
             group, size = [], 0
     if group:
@@ -163,7 +163,7 @@ def _cut(sentence: str) -> Iterator[str]:
 def _timed(items: Iterator[Document], seconds: dict[str, float], stage: str) -> Iterator[Document]:
     while True:
         began = time.perf_counter()
-        found = list(islice(items, DOCUMENTS_AT_ONCE))
+        found = list(islice(items, TIMED_AT_ONCE))
         seconds[stage] += time.perf_counter() - began
         if not found:
             return
