@@ -31,8 +31,8 @@ def run(preset: str, batch: int, length: int, sets: list[str]) -> None:
     from litebert.base.runtime import keep_freed_memory, memory_peak
 
     keep_freed_memory()
-    from litebert.model.presets import load_preset
     from litebert.planning.workload import Workload
+    from litebert.presets.load import load_preset
 
     work = Workload(load_preset(preset, sets), batch, length)
     work.step()

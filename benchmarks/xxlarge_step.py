@@ -20,9 +20,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2)
     options = parser.parse_args()
     keep_freed_memory()
-    from litebert.model.presets import load_preset
     from litebert.planning.memory import peak_memory
     from litebert.planning.workload import Workload
+    from litebert.presets.load import load_preset
 
     preset = load_preset("albert-xxlarge")
     planned = peak_memory(preset, options.batch, options.length, "auto", True)["total"]

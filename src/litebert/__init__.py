@@ -41,6 +41,7 @@ __all__ = [
     "plan",
     "prepare",
     "preset_names",
+    "pretrain",
     "share_embeddings",
     "train_tokenizer",
 ]
@@ -54,18 +55,19 @@ _HOMES = {
     "Masking": "litebert.objectives.masking",
     "Model": "litebert.model.model",
     "PrepareSettings": "litebert.corpus.prepare",
-    "Preset": "litebert.model.presets",
+    "Preset": "litebert.presets.recipe",
     "Tokenizer": "litebert.text.tokenizer",
     "export_model": "litebert.convert.transfer",
     "import_model": "litebert.convert.transfer",
     "inspect": "litebert.corpus.report",
     "load": "litebert.model.model",
-    "load_preset": "litebert.model.presets",
+    "load_preset": "litebert.presets.load",
     "load_tokenizer": "litebert.text.tokenizer",
     "open_store": "litebert.corpus.store",
     "plan": "litebert.planning.report",
     "prepare": "litebert.corpus.prepare",
-    "preset_names": "litebert.model.presets",
+    "pretrain": "litebert.train.pretrain",
+    "preset_names": "litebert.presets.load",
     "share_embeddings": "litebert.model.model",
     "train_tokenizer": "litebert.corpus.tokenizers",
 }
@@ -80,10 +82,12 @@ if TYPE_CHECKING:
     from litebert.corpus.tokenizers import train_tokenizer
     from litebert.model.config import EncoderConfig
     from litebert.model.model import Model, load, share_embeddings
-    from litebert.model.presets import Preset, load_preset, preset_names
     from litebert.objectives.masking import Masker, Masking
     from litebert.planning.report import plan
+    from litebert.presets.load import load_preset, preset_names
+    from litebert.presets.recipe import Preset
     from litebert.text.tokenizer import Tokenizer, load_tokenizer
+    from litebert.train.pretrain import pretrain
 
 
 def __getattr__(name: str) -> Any:

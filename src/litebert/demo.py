@@ -28,9 +28,10 @@ from litebert.corpus.prepare import PrepareSettings, prepare
 from litebert.corpus.store import Store
 from litebert.corpus.tokenizers import train_tokenizer
 from litebert.model.model import Model
-from litebert.model.presets import Preset, load_preset
 from litebert.objectives.masking import Masker, Masking
 from litebert.planning.report import plan, table
+from litebert.presets.load import load_preset
+from litebert.presets.recipe import Preset
 
 VOCABULARY = 1000
 SETTINGS = [f"model.vocab_size={VOCABULARY}", "model.num_hidden_layers=2"]

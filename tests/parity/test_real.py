@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import litebert
-from litebert.model.presets import preset_names
+from litebert.presets.load import preset_names
 from tests.parity.families import build, config
 
 BAR = 1e-5

@@ -9,11 +9,11 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import litebert
-from litebert.model.presets import load_preset, preset_names
 from litebert.planning.count import MASKED_SHARE, flops_per_token
 from litebert.planning.memory import peak_memory
 from litebert.planning.report import table
 from litebert.planning.workload import Workload
+from litebert.presets.load import load_preset, preset_names
 
 SMALL = ["model.num_hidden_layers=2", "model.hidden_size=64", "model.intermediate_size=96",
          "model.num_attention_heads=2", "model.vocab_size=500"]  # fmt: skip

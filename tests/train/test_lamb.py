@@ -10,10 +10,11 @@ import pytest
 import torch
 
 from litebert.model.model import Model
-from litebert.model.presets import load_preset
+from litebert.presets.load import load_preset
+from litebert.presets.recipe import OptimizerSettings, ScheduleSettings
 from litebert.train.groups import parameter_groups
 from litebert.train.lamb import Lamb
-from litebert.train.schedule import Schedule, scaled_rate
+from litebert.train.schedule import peak_rate, rate_at
 
 
 def reference(
@@ -50,7 +51,8 @@ def test_a_hundred_steps_equal_the_formula(excluded: bool) -> None:
         torch.randn(100, 4, 5, dtype=torch.float64) * torch.logspace(-3, 1, 100)[:, None, None]
     )
     rates = [
-        Schedule(rate=0.00176, steps=100, warm_up=10, continuous=False).at(t) for t in range(100)
+        rate_at(ScheduleSettings(warm_up=0.1, continuous=False), 0.00176, t / 100)
+        for t in range(100)
     ]
     expected = reference(
         weight.flatten().tolist(), gradients.flatten(1).tolist(), rates, excluded
@@ -120,16 +122,17 @@ def test_state_survives_saving() -> None:
 
 
 def test_googles_schedule_jumps_where_warm_up_ends() -> None:
-    google = Schedule(rate=0.00176, steps=125_000, warm_up=3125, continuous=False)
-    assert google.at(0) == 0
-    assert google.at(3124) == pytest.approx(0.001759, abs=1e-6)
-    assert google.at(3125) == pytest.approx(0.001716, abs=1e-6)
-    assert google.at(125_000) == 0
+    google = ScheduleSettings(warm_up=0.025, continuous=False)
+    rates = {step: rate_at(google, 0.00176, step / 125_000) for step in (0, 3124, 3125, 125_000)}
+    assert rates[0] == 0
+    assert rates[3124] == pytest.approx(0.00176 * 3124 / 3125)
+    assert rates[3125] == pytest.approx(0.00176 * (1 - 3125 / 125_000))
+    assert rates[125_000] == 0
 
 
 def test_the_continuous_schedule_does_not() -> None:
-    schedule = Schedule(rate=1.0, steps=100, warm_up=10, power=2.0)
-    rates = [schedule.at(step) for step in range(140)]
+    schedule = ScheduleSettings(warm_up=0.1, power=2.0)
+    rates = [rate_at(schedule, 1.0, step / 100) for step in range(140)]
     assert rates[10] == 1.0
     assert max(abs(a - b) for a, b in pairwise(rates)) <= 0.1 + 1e-9
     assert rates[55] == pytest.approx(0.25)
@@ -137,5 +140,7 @@ def test_the_continuous_schedule_does_not() -> None:
 
 
 def test_rates_scale_by_the_root_of_the_batch() -> None:
-    assert scaled_rate(0.00176, 4096, 4096) == 0.00176
-    assert scaled_rate(0.00176, 1024, 4096) == pytest.approx(0.00088)
+    settings = OptimizerSettings(rate=0.00176, reference_batch=4096)
+    assert peak_rate(settings, 4096) == 0.00176
+    assert peak_rate(settings, 1024) == pytest.approx(0.00088)
+    assert peak_rate(OptimizerSettings(rate=1e-3), 7) == 1e-3

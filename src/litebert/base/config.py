@@ -94,6 +94,24 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
     return merged
 
 
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> Tree:
+    """A tree as dotted keys and values."""
+    flat: Tree = {}
+    for name, value in tree.items():
+        nested = isinstance(value, Mapping)
+        flat |= flatten(value, f"{prefix}{name}.") if nested else {prefix + name: value}
+    return flat
+
+
+def first_difference(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
+    """The first setting that two trees disagree on, as a reader would name it."""
+    old, new = flatten(there), flatten(wanted)
+    for name in [*new, *old]:
+        if old.get(name) != new.get(name):
+            return f"{name}: {old.get(name)} there, {new.get(name)} wanted"
+    return None
+
+
 def parse_sets(assignments: Iterable[str]) -> Tree:
     """`["model.hidden_size=256"]` as a tree. Values are TOML; a bare word is a string."""
     tree: Tree = {}

@@ -7,6 +7,7 @@ reading: safetensors itself loads a flipped bit without a word.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -47,7 +48,11 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Write a JSON object for people to read: indented, in the given order."""
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(_as_text(content), encoding="utf-8")
+
+
+def _as_text(content: dict[str, Any]) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -100,6 +105,8 @@ def read_manifest(folder: Path) -> dict[str, dict[str, Any]]:
         )
     files = manifest.get("files")
     if not isinstance(files, dict) or not all(map(_is_entry, files, files.values())):
+        files = None
+    if files is None or _as_text(manifest) != (folder / MANIFEST).read_text(encoding="utf-8"):
         raise FormatError(f"{folder / MANIFEST}: damaged, or not a manifest; copy the folder again")
     return files
 
@@ -151,6 +158,17 @@ def new_folder(destination: Path, *, overwrite: bool = False) -> Iterator[Path]:
         raise FileError(f"{destination}: cannot be written ({error})") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextmanager
+def hold(folder: Path, command: str) -> Iterator[None]:
+    """A folder to ourselves while we work there; the lock goes with the process that holds it."""
+    with (folder / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FileError(f"{folder}: another `{command}` is at work there") from None
+        yield
 
 
 def _is_empty_folder(path: Path) -> bool:

@@ -74,6 +74,17 @@ def memory_peak() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
+def memory_free(device: torch.device) -> int | None:
+    """Bytes a process can still get, where that can be known."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    facts = Path("/proc/meminfo")
+    if not facts.exists():
+        return None
+    lines = dict(line.split(":", 1) for line in facts.read_text().splitlines())
+    return int(lines["MemAvailable"].split()[0]) * 1024
+
+
 def check_precision(name: str) -> Precision:
     """A precision from the command line."""
     if name not in ("auto", "bf16", "fp32"):

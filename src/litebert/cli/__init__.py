@@ -11,7 +11,7 @@ import sys
 import typer
 
 from litebert.base.errors import LitebertError
-from litebert.cli import corpus, models, start, text
+from litebert.cli import corpus, models, start, text, training
 
 HELP = """Train small language encoders from raw text and ship them: ALBERT and its siblings BERT,
 RoBERTa, ELECTRA and SpanBERT.
@@ -22,7 +22,8 @@ in and out."""
 START = "0  Start here"
 TEXT = "1  Prepare text"
 CHOOSE = "2  Choose and plan"
-MOVE = "3  Move models in and out"
+TRAIN = "3  Train"
+MOVE = "4  Move models in and out"
 
 app = typer.Typer(
     name="litebert",
@@ -42,6 +43,7 @@ app.command("prepare", rich_help_panel=TEXT)(corpus.prepare)
 app.command("inspect", rich_help_panel=TEXT)(corpus.inspect)
 app.command("presets", rich_help_panel=CHOOSE)(models.presets)
 app.command("plan", rich_help_panel=CHOOSE)(models.plan)
+app.command("pretrain", rich_help_panel=TRAIN)(training.pretrain)
 app.command("import", rich_help_panel=MOVE)(models.import_)
 app.command("export", rich_help_panel=MOVE)(models.export)
 

@@ -58,6 +58,29 @@ class Batch:
         """The place of each token within its sequence."""
         return np.arange(len(self.ids)) - np.repeat(self.starts, self.lengths)
 
+    def part(self, first: int, last: int) -> Batch:
+        """Sequences `first` to `last` - 1, with what is masked in them."""
+        edges = np.append(self.starts, len(self.ids))
+        tokens = slice(edges[first], edges[last])
+        begin, end = np.searchsorted(self.positions, (tokens.start, tokens.stop))
+        sequences, masked = slice(first, last), slice(begin, end)
+        return Batch(
+            self.ids[tokens], self.types[tokens], self.inside[tokens], self.begins[tokens],
+            self.lengths[sequences], self.labels[sequences], self.keys[sequences],
+            self.positions[masked] - tokens.start, self.targets[masked],
+        )  # fmt: skip
+
+
+def cut(batch: Batch, tokens: int) -> list[Batch]:
+    """A batch in parts of at most so many tokens, or of one sequence that has more."""
+    parts, first, held = [], 0, 0
+    for place, length in enumerate(batch.lengths.tolist()):
+        if held and held + length > tokens:
+            parts.append(batch.part(first, place))
+            first, held = place, 0
+        held += length
+    return [*parts, batch.part(first, len(batch))] if len(batch) else []
+
 
 @dataclass(frozen=True)
 class PaddedBatch:

@@ -42,6 +42,9 @@ class For(IntEnum):
     MASK_KIND = 17
     MASK_TOKEN = 18
     MASK_BUDGET = 19
+    GENERATOR = 20
+    DROPOUT = 21
+    WEIGHTS = 22
 
 
 def draw(*names: ArrayLike) -> Bits:

@@ -8,15 +8,14 @@ DIR.partial/lock         held by the one process that works here
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
+from litebert.base.config import first_difference
 from litebert.base.errors import FileError, SettingsError
-from litebert.base.files import read_json, read_manifest, write_json
+from litebert.base.files import hold, read_json, read_manifest, write_json
 from litebert.corpus.store import SHARDS, STORE, TOKENIZER, Store, StoreInfo
 from litebert.reading.sources import Source
 from litebert.text.tokenizer import Tokenizer
@@ -51,19 +50,7 @@ def is_there(out: Path, info: StoreInfo, sources: Sequence[Source]) -> bool:
 
 def _difference(there: StoreInfo, wanted: StoreInfo) -> str:
     """The first setting that differs, as a reader would name it."""
-    old, new = _flat(there.model_dump()), _flat(wanted.model_dump())
-    for name in new:
-        if old.get(name) != new[name]:
-            return f"{name}: {old.get(name)} there, {new[name]} wanted"
-    return "an older format"
-
-
-def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in tree.items():
-        nested = isinstance(value, dict)
-        flat |= _flat(value, f"{prefix}{name}.") if nested else {prefix + name: value}
-    return flat
+    return first_difference(there.model_dump(), wanted.model_dump()) or "an older format"
 
 
 @contextmanager
@@ -75,11 +62,7 @@ def workplace(
     try:
         (work / "done").mkdir(parents=True, exist_ok=True)
         (work / "store" / SHARDS).mkdir(parents=True, exist_ok=True)
-        with (work / "lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise FileError(f"{work}: another `litebert prepare` is at work there") from None
+        with hold(work, "litebert prepare"):
             _check_plan(work, info, sources)
             tokenizer.save(work / "store" / TOKENIZER)
             yield work

@@ -112,17 +112,29 @@ def vocabulary_loss(
     x_ME: Tensor, table_VE: Tensor, bias_V: Tensor, targets_M: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Summed cross-entropy of softmax(x table' + bias), and how many targets score highest."""
-    result: Any = _VocabularyLoss.apply(x_ME, table_VE, bias_V, targets_M, torch.is_grad_enabled())
+    training = torch.is_grad_enabled()
+    result: Any = _VocabularyLoss.apply(x_ME, table_VE, bias_V, targets_M, None, training)
+    return result[:2]
+
+
+def sampled_vocabulary_loss(
+    x_ME: Tensor, table_VE: Tensor, bias_V: Tensor, targets_M: Tensor, chances_M: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same, with a word drawn from each softmax: where its running sum passes the chance."""
+    training = torch.is_grad_enabled()
+    result: Any = _VocabularyLoss.apply(x_ME, table_VE, bias_V, targets_M, chances_M, training)
     return result
 
 
 class _VocabularyLoss(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, table: Tensor, bias: Tensor, targets: Tensor, training: bool
-    ) -> tuple[Tensor, Tensor]:
+        ctx: Any, x: Tensor, table: Tensor, bias: Tensor, targets: Tensor, chances: Tensor | None,
+        training: bool,
+    ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
         low = _compute_dtype(x)
         loss, right = bias.new_zeros(()), targets.new_zeros(())
+        drawn = targets.clone()
         grad_x, grad_table, grad_bias = (torch.zeros_like(t) for t in (x, table, bias))
         with torch.autocast(x.device.type, enabled=False):
             table_low, bias_low = table.to(low), bias.to(low)
@@ -133,17 +145,30 @@ class _VocabularyLoss(torch.autograd.Function):
                 right += (logits.argmax(-1) == targets[part]).sum()
                 scores = logits.log_softmax(-1)
                 loss -= scores.gather(1, target).sum()
+                if chances is None and not training:
+                    continue
+                gradient = scores.exp_()
+                if chances is not None:
+                    drawn[part] = _draw(gradient, chances[part, None])
                 if training:
-                    gradient = scores.exp_()
                     gradient.scatter_add_(1, target, torch.full_like(target, -1, dtype=bias.dtype))
                     grad_bias += gradient.sum(0)
                     grad_x[part] = gradient.to(low) @ table_low
                     grad_table += gradient.to(low).t() @ x_low
         ctx.save_for_backward(grad_x, grad_table, grad_bias)
-        ctx.mark_non_differentiable(right)
-        return loss, right
+        ctx.mark_non_differentiable(right, drawn)
+        return loss, right, drawn
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_loss: Tensor, _right: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        return *(grad * grad_loss for grad in ctx.saved_tensors), None, None
+    def backward(  # type: ignore[override]
+        ctx: Any, grad_loss: Tensor, _right: Tensor, _drawn: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        return *(grad * grad_loss for grad in ctx.saved_tensors), None, None, None
+
+
+def _draw(shares_MV: Tensor, chances_M1: Tensor) -> Tensor:
+    """One column a row, as often as its share: the distribution of Gumbel-argmax at T = 1."""
+    sums = shares_MV.cumsum(-1)
+    drawn = torch.searchsorted(sums, chances_M1 * sums[:, -1:], right=True).squeeze(-1)
+    return drawn.clamp_(max=shares_MV.shape[-1] - 1)

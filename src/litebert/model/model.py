@@ -34,7 +34,7 @@ from litebert.model.heads import (
 )
 from litebert.model.huggingface import Contents
 from litebert.model.layout import State
-from litebert.model.lean import vocabulary_loss
+from litebert.model.lean import sampled_vocabulary_loss, vocabulary_loss
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 Builder = Callable[[EncoderConfig, int], nn.Module]
@@ -124,10 +124,29 @@ class Model(nn.Module):
         table = self.encoder.embeddings.token.weight
         return vocabulary_loss(head(_at(state, positions)), table, head.bias, targets)
 
+    def sampled_masked_language_loss(
+        self, state: State, positions: Tensor, targets: Tensor, chances: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The same, with a guess drawn at each position by a chance in [0, 1): ELECTRA's fakes."""
+        head: Any = self._get("masked_language")
+        table = self.encoder.embeddings.token.weight
+        return sampled_vocabulary_loss(
+            head(_at(state, positions)), table, head.bias, targets, chances
+        )
+
     def span_boundary(self, state: State, left: Tensor, right: Tensor, place: Tensor) -> Tensor:
         """Logits of masked tokens (M, V) from flat boundary positions and places in the span."""
         head: Any = self._get("span_boundary")
         return self._decode(head(_at(state, left), _at(state, right), place), head.bias)
+
+    def span_boundary_loss(
+        self, state: State, left: Tensor, right: Tensor, place: Tensor, targets: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Summed loss and the number of right guesses of the span-boundary objective."""
+        head: Any = self._get("span_boundary")
+        table = self.encoder.embeddings.token.weight
+        x_ME = head(_at(state, left), _at(state, right), place)
+        return vocabulary_loss(x_ME, table, head.bias, targets)
 
     def sentence_pair(self, state: State) -> Tensor:
         """Order (or next-sentence) logits, (B, 2)."""

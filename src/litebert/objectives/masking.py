@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from litebert.base.config import Settings
+from litebert.base.errors import SettingsError
 from litebert.corpus.batch import Batch
-from litebert.corpus.chance import For, below, draw, uniform
+from litebert.corpus.chance import Bits, For, below, draw, uniform
 from litebert.text.tokenizer import Tokenizer
 
 Numbers = NDArray[np.int64]
@@ -45,11 +46,17 @@ class Masking(Settings):
     )  # share that becomes a random token; the rest stays
     together: bool = False  # one decision for a whole run, as in SpanBERT; else for each token
     specials: bool = True  # random tokens may be special ones, as in Google's code
+    filler: Literal["uniform", "unigram"] = "uniform"  # random tokens: any, or as often as in text
+    repeated: bool = False  # places drawn with replacement, as in ELECTRA: some coincide
 
     @model_validator(mode="after")
     def _shares(self) -> Self:
         if self.mask + self.random > 1 + 1e-9:
             raise ValueError(f"mask {self.mask} and random {self.random} add up to more than 1")
+        if self.repeated and self.unit != "token":
+            raise ValueError(
+                f"repeated draws single tokens, not a {self.unit}: set unit to 'token'"
+            )
         return self
 
 
@@ -64,15 +71,26 @@ class Words:
 
 
 class Masker:
-    """Masking with a tokenizer's knowledge of words and special tokens."""
+    """Masking with a tokenizer's knowledge of words and special tokens.
 
-    def __init__(self, settings: Masking, tokenizer: Tokenizer) -> None:
+    `counts` says how often each piece occurs, for random tokens drawn as the text has them.
+    """
+
+    def __init__(
+        self, settings: Masking, tokenizer: Tokenizer, counts: NDArray[np.int64] | None = None
+    ) -> None:
         self.settings = settings
         self.tokenizer = tokenizer.checksum
         self.starts = tokenizer.word_starts
         self.mask = tokenizer.special.mask
         ordinary = np.flatnonzero(~tokenizer.special_mask)
         self.fillers = np.arange(tokenizer.vocab_size) if settings.specials else ordinary
+        self.shares: NDArray[np.float64] | None = None
+        if settings.filler == "unigram":
+            if counts is None:
+                raise SettingsError("masking.filler 'unigram' needs the counts of the pieces")
+            weights = counts[self.fillers].astype(np.float64)
+            self.shares = np.cumsum(weights) / weights.sum()
 
     def fingerprint(self) -> dict[str, Any]:
         """What decides the masks beside the samples: a saved position holds for no other."""
@@ -98,12 +116,17 @@ class Masker:
         offset = batch.offset[positions]
         decider = _run_starts(positions, runs, batch) if self.settings.together else offset
         kind = uniform(draw(For.MASK_KIND, key, decider))
-        filler = self.fillers[below(draw(For.MASK_TOKEN, key, offset), len(self.fillers))]
+        filler = self._fillers(draw(For.MASK_TOKEN, key, offset))
         hidden = kind < self.settings.mask
         other = kind < self.settings.mask + self.settings.random
         return np.where(hidden, self.mask, np.where(other, filler, batch.ids[positions])).astype(
             np.int32
         )
+
+    def _fillers(self, bits: Bits) -> Numbers:
+        if self.shares is None:
+            return self.fillers[below(bits, len(self.fillers))]
+        return self.fillers[np.searchsorted(self.shares, uniform(bits), side="right")]
 
 
 def _run_starts(positions: Numbers, runs: Numbers, batch: Batch) -> Numbers:
@@ -139,6 +162,8 @@ def budgets(batch: Batch, settings: Masking) -> Numbers:
 
 def choose(batch: Batch, words: Words, settings: Masking) -> Numbers:
     """For each token 0, or the number (from 1) of the run that hides it."""
+    if settings.repeated:
+        return _choose_repeatedly(batch, budgets(batch, settings))
     token_wise = settings.unit == "span"  # anchors are tokens, moved to their word's start
     anchors = np.flatnonzero(batch.inside) if token_wise else words.start
     candidates = _shuffled(batch, anchors)
@@ -160,6 +185,19 @@ def choose(batch: Batch, words: Words, settings: Masking) -> Numbers:
         tokens, owner = taken
         runs[tokens] = number
         left[open_] -= np.bincount(owner, minlength=len(open_))
+    return runs
+
+
+def _choose_repeatedly(batch: Batch, counts: Numbers) -> Numbers:
+    """Places drawn with replacement, as in ELECTRA: fewer than the budget, as some coincide."""
+    places = np.flatnonzero(batch.inside)
+    room = np.bincount(batch.sequence[places], minlength=len(batch))
+    counts = np.where(room > 0, counts, 0)
+    owner = np.repeat(np.arange(len(batch)), counts)
+    turn = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+    chance = draw(For.MASK_ORDER, batch.keys[owner], turn)
+    runs = np.zeros(len(batch.ids), dtype=np.int64)
+    runs[places[(np.cumsum(room) - room)[owner] + below(chance, room[owner])]] = 1
     return runs
 
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from litebert.model.config import EncoderConfig
 from litebert.model.model import Model
-from litebert.model.presets import Preset
+from litebert.presets.recipe import Preset
 
 MASKED_SHARE = 0.15
 TRAINING_PASSES = 3  # backward costs two forward passes; one more with activation checkpointing

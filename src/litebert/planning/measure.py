@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 
 from litebert.base.runtime import Precision, default_device, keep_freed_memory
-from litebert.model.presets import Preset
 from litebert.planning.workload import Workload
+from litebert.presets.recipe import Preset
 
 FEWEST_STEPS = 3
 WARM_UP_STEPS = 2

@@ -18,8 +18,8 @@ from litebert.base.runtime import Precision, memory_now, resolve_precision
 from litebert.model.attention import prefers_products
 from litebert.model.config import EncoderConfig
 from litebert.model.lean import SLICE
-from litebert.model.presets import Preset
 from litebert.planning.count import MASKED_SHARE, parameters
+from litebert.presets.recipe import Preset
 
 FLOAT = 4
 ADAM_STATES = 2

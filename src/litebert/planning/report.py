@@ -10,10 +10,11 @@ from rich.table import Table
 from litebert.base.budget import Budget, parse_budget
 from litebert.base.errors import SettingsError
 from litebert.base.runtime import Precision, default_device, resolve_precision
-from litebert.model.presets import Preset, load_preset
 from litebert.planning.count import TRAINING_PASSES, flops_per_token, parameters
 from litebert.planning.measure import measure
 from litebert.planning.memory import peak_memory
+from litebert.presets.load import load_preset
+from litebert.presets.recipe import Preset
 
 Plan = dict[str, Any]
 

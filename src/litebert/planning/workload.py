@@ -13,8 +13,8 @@ from torch import Tensor
 from litebert.base.runtime import Precision, autocast
 from litebert.model.layout import State
 from litebert.model.model import Model, share_embeddings
-from litebert.model.presets import Preset
 from litebert.planning.count import MASKED_SHARE
+from litebert.presets.recipe import Preset
 
 LEARNING_RATE = 1e-4
 DETECTION_WEIGHT = 50.0  # ELECTRA's weight of replaced-token detection

@@ -1,1 +1,1 @@
-"""Whole runs as TOML files; `litebert.model.presets` reads them."""
+"""Whole runs as TOML files: what they may say (`recipe.py`), and how they are read (`load.py`)."""

@@ -1,4 +1,4 @@
-"""Presets: whole runs as TOML files, shipped in `litebert/presets/` or written by the user.
+"""Presets: whole runs as TOML files, shipped beside this module or written by the user.
 
 A preset may start from another with `extends = "albert-base"`; what it says itself goes on top, and
 `--set` goes on top of that. `[generator]` (ELECTRA) says only where it differs from `[model]`.
@@ -6,45 +6,13 @@ A preset may start from another with `extends = "albert-base"`; what it says its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
-from pydantic import Field, model_validator
-
-from litebert.base.config import Settings, Tree, merge, parse_sets, read_toml
+from litebert.base.config import Tree, merge, parse_sets, read_toml
 from litebert.base.errors import FileError, SettingsError, did_you_mean
-from litebert.model.config import EncoderConfig
-
-PRETRAINING_HEADS = ("masked_language", "sentence_pair", "replaced_token", "span_boundary")
-
-
-class Preset(Settings):
-    """One run, described."""
-
-    title: str = Field(description="one line on what this is")
-    heads: tuple[str, ...] = Field(description="the pretraining heads the model is trained with")
-    model: EncoderConfig = Field(description="the encoder that is kept (ELECTRA's discriminator)")
-    generator: EncoderConfig | None = Field(None, description="ELECTRA's generator")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _generator_inherits(cls, tree: Any) -> Any:
-        if isinstance(tree, Mapping) and isinstance(tree.get("generator"), Mapping):
-            model = tree.get("model")
-            tree = {
-                **tree,
-                "generator": merge(model if isinstance(model, Mapping) else {}, tree["generator"]),
-            }
-        return tree
-
-    @model_validator(mode="after")
-    def _heads_exist(self) -> Preset:
-        for head in self.heads:
-            if head not in PRETRAINING_HEADS:
-                raise ValueError(f"unknown head {head!r}; {did_you_mean(head, PRETRAINING_HEADS)}")
-        return self
+from litebert.presets.recipe import Preset
 
 
 def preset_names() -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 
 import litebert
 from litebert.base.errors import FileError, SettingsError
-from litebert.model.presets import PRETRAINING_HEADS
+from litebert.presets.recipe import PRETRAINING_HEADS
 
 FILES = sorted(
     Path(str(file)) for file in resources.files("litebert.presets").iterdir()

@@ -1,0 +1,51 @@
+"""A learner: the model, ELECTRA's generator beside it, and what they learn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import nn
+
+from litebert.corpus.batch import Batch
+from litebert.model.model import Model, share_embeddings
+from litebert.objectives.base import Inputs, Objective, Term
+from litebert.objectives.mlm import MaskedLanguage
+from litebert.objectives.rtd import replace_tokens
+
+
+class Learner(nn.Module):
+    """One model and its objectives; with a generator, on text that it has changed."""
+
+    def __init__(
+        self, model: Model, objectives: Sequence[Objective], generator: Model | None = None
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.generator = generator
+        if generator is not None:
+            share_embeddings(generator, model)
+        self.own = tuple(objectives)
+        first: tuple[Objective, ...] = () if generator is None else (MaskedLanguage(),)
+        self.objectives = (*first, *self.own)
+
+    def counts(self, batch: Batch) -> list[int]:
+        """How many answers each objective asks of a batch."""
+        return [objective.count(batch) for objective in self.objectives]
+
+    def forward(self, inputs: Inputs, depth: int | None = None) -> list[Term]:
+        """The terms of the loss, one for each objective."""
+        terms = []
+        if self.generator is not None:
+            term, inputs = replace_tokens(self.generator, inputs)
+            terms.append(term)
+        state = inputs.encode(self.model, depth)
+        return terms + [objective.term(self.model, state, inputs) for objective in self.own]
+
+    def folders(self) -> dict[str, Model]:
+        """What is kept at the end, by the folder it goes to."""
+        kept = {"model": self.model}
+        return kept if self.generator is None else {**kept, "generator": self.generator}
+
+    def models(self) -> list[Model]:
+        """The models that learn."""
+        return list(self.folders().values())

@@ -1,0 +1,68 @@
+"""The span-boundary objective: a span's tokens from the two tokens outside it (SpanBERT, 3.2).
+
+Adjacent masked tokens are one span. A span that touches the edge of its text has no boundary and is
+not asked; of a long one only the first tokens are, as in SpanBERT's code, which also divides by one
+more than there are.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from litebert.corpus.batch import Batch
+from litebert.corpus.window import Numbers
+from litebert.model.layout import State
+from litebert.model.model import Model
+from litebert.objectives.base import Inputs, Term
+
+MOST = 15  # tokens of a span that are asked
+
+
+class Boundaries(NamedTuple):
+    """For each token that is asked: the tokens outside its span, its place in it, its index."""
+
+    left: Numbers  # into the batch's ids
+    right: Numbers
+    place: Numbers  # from 0
+    masked: Numbers  # into the batch's positions
+
+
+def boundaries(batch: Batch) -> Boundaries:
+    """The spans of a batch that have text on both sides."""
+    positions = batch.positions
+    if not len(positions):
+        return Boundaries(*(np.zeros(0, dtype=np.int64) for _ in range(4)))
+    begins = np.ones(len(positions), dtype=bool)
+    begins[1:] = np.diff(positions) > 1
+    first = np.flatnonzero(begins)
+    span = np.cumsum(begins) - 1
+    left = positions[first] - 1
+    right = positions[np.append(first[1:], len(positions)) - 1] + 1
+    whole = batch.inside[left] & batch.inside[np.minimum(right, len(batch.ids) - 1)]
+    place = positions - positions[first][span]
+    asked = np.flatnonzero(whole[span] & (place < MOST))
+    return Boundaries(left[span[asked]], right[span[asked]], place[asked], asked)
+
+
+class SpanBoundary:
+    """Cross-entropy of the span's tokens, from its boundaries."""
+
+    name = "span_boundary"
+    weight = 1.0
+    extra = 1
+
+    def count(self, batch: Batch) -> int:
+        """Masked tokens with boundaries."""
+        return len(boundaries(batch).masked)
+
+    def term(self, model: Model, state: State, inputs: Inputs) -> Term:
+        """Loss and right guesses."""
+        found = boundaries(inputs.batch)
+        left, right, place, masked = (
+            torch.from_numpy(column).to(inputs.ids.device) for column in found
+        )
+        targets = inputs.targets[masked]
+        return Term(*model.span_boundary_loss(state, left, right, place, targets))

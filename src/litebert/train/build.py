@@ -1,0 +1,134 @@
+"""What a run needs, from its preset and its corpus: settings that fit, models, memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from litebert.base.config import merge
+from litebert.base.errors import FormatError, LitebertError, SettingsError
+from litebert.base.runtime import memory_free
+from litebert.corpus.chance import For, draw
+from litebert.corpus.store import Store
+from litebert.model.config import EncoderConfig
+from litebert.model.model import Model
+from litebert.objectives.learner import Learner
+from litebert.objectives.registry import objectives
+from litebert.planning.memory import peak_memory
+from litebert.presets.recipe import Preset
+from litebert.text.tokenizer import load_tokenizer
+from litebert.train.checkpoint import Say
+from litebert.train.run import GENERATOR, model_folder
+from litebert.train.stream import legs
+
+
+def fit_to_corpus(preset: Preset, store: Store) -> Preset:
+    """The preset with the corpus's vocabulary and padding, whatever it was written for."""
+    tokenizer = store.tokenizer
+    sizes = {"vocab_size": tokenizer.vocab_size, "pad_token_id": tokenizer.special.pad}
+    tree = preset.model_dump()
+    for name in ("model", "generator"):
+        if tree[name] is not None:
+            tree[name] = merge(tree[name], sizes)
+    return Preset.build(tree, "preset")
+
+
+def fit_to_models(preset: Preset, model: Model, generator: Model | None) -> Preset:
+    """The preset with the shape of models that are there."""
+    tree = preset.model_dump() | {"model": model.config.model_dump()}
+    if generator is not None:
+        tree["generator"] = generator.config.model_dump()
+    return Preset.build(tree, "preset")
+
+
+def open_start(folder: Path, preset: Preset, store: Store, say: Say) -> tuple[Model, Model | None]:
+    """The models of a folder to go on from, ours or Hugging Face's."""
+    generator = None
+    if preset.generator is not None and (folder / GENERATOR).is_dir():
+        generator = Model.load(folder / GENERATOR)
+    folder = model_folder(folder)
+    model = Model.load(folder)
+    _check_vocabulary(folder, model, store, say)
+    return model, generator
+
+
+def _check_vocabulary(folder: Path, model: Model, store: Store, say: Say) -> None:
+    """The corpus must be in the model's own pieces."""
+    try:
+        tokenizer = load_tokenizer(folder)
+    except LitebertError as error:
+        say(f"{folder}: its tokenizer cannot be compared with the corpus's ({error})")
+    else:
+        store.require_tokenizer(tokenizer, str(folder))
+    if store.info.vocabulary > model.config.vocab_size:
+        raise SettingsError(
+            f"{store.folders[0]}: prepared with vocabulary {store.info.vocabulary}, "
+            f"{folder} has {model.config.vocab_size}; run `litebert prepare` again with the "
+            "model's tokenizer"
+        )
+
+
+def build_learner(
+    preset: Preset, device: torch.device, start: tuple[Model | None, Model | None], say: Say
+) -> Learner:
+    """Fresh models, with the weights of the given ones where these have them."""
+    model = _create(preset.model, preset.heads, preset.seed, device, start[0], say)
+    generator = None
+    if "replaced_token" in preset.heads:
+        assert preset.generator is not None
+        heads = ("masked_language",)
+        generator = _create(preset.generator, heads, preset.seed + 1, device, start[1], say)
+    asked = objectives(preset.heads, preset.data.arrangement, preset.detection_weight)
+    learner = Learner(model, asked, generator)
+    for each in learner.models():
+        each.encoder.checkpointing = preset.activation_checkpointing
+    return learner.train()
+
+
+def _create(
+    config: EncoderConfig, heads: tuple[str, ...], seed: int, device: torch.device,
+    start: Model | None, say: Say,
+) -> Model:  # fmt: skip
+    name = int(draw(For.WEIGHTS, seed)) >> 1
+    model = Model.create(config, heads, seed=name, device=device)
+    if start is not None:
+        missing = model.load_state_dict(start.state_dict(), strict=False).missing_keys
+        if any(key.startswith("encoder.") for key in missing):
+            raise FormatError(f"the model to start from lacks {missing[0]!r}")
+        fresh = sorted({".".join(key.split(".")[:2]) for key in missing})
+        if fresh:
+            say(f"new, as the model to start from has none: {', '.join(fresh)}")
+    return model
+
+
+def check_memory(preset: Preset, device: torch.device) -> None:
+    """Refuse a batch that cannot fit, and say which would."""
+    free = memory_free(device)
+    if free is None:
+        return
+    length = max(leg.loading.length for leg in legs(preset))
+
+    def need(tokens: int) -> int:
+        count = max(tokens // length, 1)
+        return peak_memory(
+            preset, count, length, preset.precision, preset.activation_checkpointing
+        )["total"]
+
+    largest = max(leg.loading.length * leg.loading.batch for leg in legs(preset))
+    tokens = min(preset.data.at_once, largest)
+    if need(tokens) <= free:
+        return
+    wanted, asked = need(tokens), tokens
+    while tokens > length and need(tokens) > free:
+        tokens //= 2
+    fits = need(tokens) <= free
+    advice = (
+        f"--set data.at_once={tokens} needs {need(tokens) / 1e9:.1f} GB and gives the same result"
+        if fits
+        else "choose a smaller preset, or --set activation_checkpointing=true"
+    )
+    raise SettingsError(
+        f"{asked:,} tokens at once need about {wanted / 1e9:.1f} GB and {free / 1e9:.1f} GB are "
+        f"free; {advice}"
+    )

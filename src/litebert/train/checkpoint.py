@@ -1,0 +1,112 @@
+"""Checkpoints: everything a killed run needs to continue as if nothing had happened.
+
+    RUN/checkpoints/00001200/weights.safetensors     parameters, by name
+                             optimizer.safetensors   its moments
+                             state.json              step, tokens, loader position, sums, budget
+                             manifest.json           sizes and SHA-256, written last
+
+There are no random states: every draw of a run is a function of its seed and of what it is for.
+A checkpoint is whole or not there (base/files.py); a damaged one is recognised, and the one before
+it is used.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from litebert.base.errors import FileError, FormatError
+from litebert.base.files import MANIFEST, check_manifest, new_folder, read_json, write_json
+from litebert.model.folder import read_tensors, write_tensors
+from litebert.train.optimizer import optimizer_tensors, restore_optimizer
+
+WEIGHTS, OPTIMIZER, STATE = "weights.safetensors", "optimizer.safetensors", "state.json"
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """The checkpoints of a run."""
+
+    folder: Path
+    keep: int
+
+    def save(
+        self, step: int, module: nn.Module, optimizer: Optimizer, state: dict[str, Any]
+    ) -> None:
+        """Write one, then remove those too many."""
+        with new_folder(self.folder / f"{step:08d}", overwrite=True) as scratch:
+            write_tensors(scratch / WEIGHTS, dict(module.named_parameters()))
+            write_tensors(scratch / OPTIMIZER, optimizer_tensors(optimizer))
+            write_json(scratch / STATE, state)
+        for old in self.found()[: -self.keep]:
+            shutil.rmtree(old, ignore_errors=True)
+
+    def found(self) -> list[Path]:
+        """All there are, oldest first."""
+        if not self.folder.is_dir():
+            return []
+        return sorted(path for path in self.folder.iterdir() if path.name.isdigit())
+
+    def last_good(self, say: Say) -> Path | None:
+        """The newest undamaged one; damaged ones are told of."""
+        found = self.found()
+        for path in reversed(found):
+            try:
+                check_whole(path)
+            except FileError as error:
+                say(f"checkpoint {path.name} is damaged and left out ({error})")
+                continue
+            return path
+        if found:
+            raise FileError(
+                f"{self.folder}: all {len(found)} checkpoints are damaged; remove the folder to "
+                "start this run anew"
+            )
+        return None
+
+    def sweep(self) -> None:
+        """Remove what writers that were killed left behind."""
+        if self.folder.is_dir():
+            for path in self.folder.iterdir():
+                if path.name.startswith("."):
+                    shutil.rmtree(path, ignore_errors=True)
+
+
+def check_whole(path: Path) -> None:
+    """Refuse a checkpoint that lost or changed a single bit."""
+    if not (path / MANIFEST).exists():
+        raise FileError(f"{path}: has no {MANIFEST}")
+    check_manifest(path)
+    for name in (WEIGHTS, OPTIMIZER, STATE):
+        if not (path / name).exists():
+            raise FileError(f"{path / name}: no such file")
+
+
+def restore(path: Path, module: nn.Module, optimizer: Optimizer) -> dict[str, Any]:
+    """Put weights and moments back, and give the rest of the state."""
+    restore_weights(path, module)
+    device = next(module.parameters()).device
+    moments = {name: tensor.to(device) for name, tensor in read_tensors(path / OPTIMIZER).items()}
+    restore_optimizer(optimizer, moments, str(path / OPTIMIZER))
+    return read_json(path / STATE)
+
+
+@torch.no_grad()
+def restore_weights(path: Path, module: nn.Module) -> None:
+    """Put the weights back."""
+    saved: dict[str, Tensor] = read_tensors(path / WEIGHTS)
+    parameters = dict(module.named_parameters())
+    for name in sorted(saved.keys() ^ parameters.keys()):
+        raise FormatError(f"{path / WEIGHTS}: {name!r} does not belong to both file and model")
+    for name, parameter in parameters.items():
+        if saved[name].shape != parameter.shape:
+            raise FormatError(f"{path / WEIGHTS}: {name!r} has another shape than the model's")
+        parameter.copy_(saved[name])

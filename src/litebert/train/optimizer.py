@@ -1,0 +1,55 @@
+"""The optimizer of a run, from its settings; and its state as named tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from litebert.base.errors import FormatError
+from litebert.presets.recipe import OptimizerSettings
+from litebert.train.groups import parameter_groups
+from litebert.train.lamb import Lamb
+
+Tensors = dict[str, Tensor]
+
+
+def build_optimizer(module: nn.Module, settings: OptimizerSettings) -> Optimizer:
+    """LAMB, AdamW, or Google's AdamW: LAMB's moments without its trust ratio."""
+    groups = parameter_groups(module, settings.weight_decay)
+    options: dict[str, Any] = {"lr": 0.0, "betas": settings.betas, "eps": settings.eps}
+    if settings.kind == "lamb":
+        return Lamb(groups, **options)
+    if not settings.bias_correction:
+        return Lamb([{**group, "adapt": False} for group in groups], **options)
+    known = [{key: group[key] for key in ("params", "weight_decay")} for group in groups]
+    return torch.optim.AdamW(known, fused=True, **options)
+
+
+def set_rate(optimizer: Optimizer, rate: float) -> None:
+    """The learning rate of all groups."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+
+
+def optimizer_tensors(optimizer: Optimizer) -> Tensors:
+    """The state of an optimizer: parameter's number and moment -> tensor."""
+    state = optimizer.state_dict()["state"]
+    return {f"{index}.{name}": tensor for index in state for name, tensor in state[index].items()}
+
+
+def restore_optimizer(optimizer: Optimizer, tensors: Tensors, where: str) -> None:
+    """Put back what `optimizer_tensors` took."""
+    expected = [tuple(p.shape) for group in optimizer.param_groups for p in group["params"]]
+    state: dict[int, Tensors] = {}
+    for name, tensor in tensors.items():
+        index, _, moment = name.partition(".")
+        number = int(index) if index.isdigit() else -1
+        fits = 0 <= number < len(expected) and tuple(tensor.shape) in (expected[number], ())
+        if not fits:
+            raise FormatError(f"{where}: {name!r} is no state of this run's optimizer")
+        state.setdefault(number, {})[moment] = tensor
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": state, "param_groups": groups})

@@ -1,0 +1,84 @@
+"""Several processes, one run: what `torchrun` starts, gloo on CPUs and nccl on GPUs.
+
+Every rank computes its share of each batch; gradients and sums are added up once, after the last
+part's backward pass. torch's DistributedDataParallel would add them up while the backward pass
+runs, but the gradient of a shared layer is not finished before the pass is, so there is nothing to
+overlap; it regroups its buckets after the first step, which changes the order of additions and with
+it the last bit of a resumed run; and it averages over ranks, where these losses are divided by
+counts of the whole batch.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from litebert.base.runtime import default_device
+
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Group:
+    """The ranks of a run, and this one's place among them."""
+
+    rank: int = 0
+    ranks: int = 1
+    device: torch.device = CPU
+
+    @property
+    def leads(self) -> bool:
+        """Whether this rank writes files and speaks."""
+        return self.rank == 0
+
+    def total(self, numbers: Sequence[float]) -> list[float]:
+        """Each number summed over ranks."""
+        if self.ranks == 1:
+            return list(numbers)
+        tensor = torch.tensor(numbers, dtype=torch.float64, device=self.device)
+        dist.all_reduce(tensor)
+        return tensor.tolist()
+
+    def add_up(self, tensor: Tensor) -> None:
+        """Sum a tensor over ranks, in place."""
+        if self.ranks > 1:
+            dist.all_reduce(tensor)
+
+    def tell(self, thing: Any) -> Any:
+        """What the leading rank says, on every rank; for plain values."""
+        if self.ranks == 1:
+            return thing
+        said = [thing]
+        dist.broadcast_object_list(said, src=0)
+        return said[0]
+
+    def align(self, module: nn.Module) -> None:
+        """Give all ranks the leading rank's weights."""
+        if self.ranks > 1:
+            for parameter in module.parameters():
+                dist.broadcast(parameter.data, src=0)
+
+
+@contextmanager
+def join_group() -> Iterator[Group]:
+    """The group that `torchrun` describes in the environment, or a group of one."""
+    ranks = int(os.environ.get("WORLD_SIZE", "1"))
+    if ranks == 1:
+        yield Group(device=default_device())
+        return
+    device = default_device()
+    if device.type == "cuda":
+        device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        torch.cuda.set_device(device)
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    try:
+        yield Group(dist.get_rank(), dist.get_world_size(), device)
+    finally:
+        dist.destroy_process_group()

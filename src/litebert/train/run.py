@@ -1,0 +1,78 @@
+"""A run's folder.
+
+RUN/run.json         settings, corpus, versions; at the end what it took
+RUN/metrics.jsonl    a line every few steps, and one for every look at held-out text
+RUN/checkpoints/     what a killed run continues from
+RUN/model/           the result; ELECTRA's generator beside it in RUN/generator/
+RUN/lock             held by the one process that works here
+"""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from litebert.base.config import first_difference
+from litebert.base.errors import FileError
+from litebert.base.files import read_json, write_json
+from litebert.presets.recipe import Preset
+
+RUN, METRICS, CHECKPOINTS, MODEL, GENERATOR = (
+    "run.json", "metrics.jsonl", "checkpoints", "model", "generator",
+)  # fmt: skip
+RUN_VERSION = 1
+FREE = ("title", "checkpoint", "log")  # settings that may change when a run is resumed
+
+
+def describe(preset: Preset, corpus: str, start: str | None) -> dict[str, Any]:
+    """What a run is: equal descriptions, equal runs."""
+    settings = preset.model_dump(mode="json")
+    return {"format": RUN_VERSION, "settings": settings, "corpus": corpus, "from": start}
+
+
+def open_run(folder: Path, description: dict[str, Any]) -> dict[str, Any]:
+    """The run of a folder, begun now or before; one of other settings is refused."""
+    path = folder / RUN
+    if not path.exists():
+        if any(entry.name != "lock" for entry in folder.iterdir()):
+            raise FileError(f"{folder}: already exists and is no run; name another folder")
+        versions = {
+            "litebert": version("litebert"), "torch": torch.__version__,
+            "python": platform.python_version(),
+        }  # fmt: skip
+        save_run(folder, {**description, "versions": versions, "finished": False})
+    run = read_json(path)
+    difference = first_difference(_fixed(run), _fixed(description))
+    if difference is not None:
+        raise FileError(
+            f"{folder}: a run of other settings ({difference}); use the same settings to continue "
+            "it, or name another folder"
+        )
+    return run
+
+
+def _fixed(run: dict[str, Any]) -> dict[str, Any]:
+    """The part of a description that must not change."""
+    settings = run.get("settings")
+    kept = (
+        {k: v for k, v in settings.items() if k not in FREE} if isinstance(settings, dict) else {}
+    )
+    if isinstance(kept.get("data"), dict):
+        kept["data"] = {k: v for k, v in kept["data"].items() if k != "workers"}
+    return {**{key: run.get(key) for key in ("format", "corpus", "from")}, **kept}
+
+
+def save_run(folder: Path, run: dict[str, Any]) -> None:
+    """Write run.json, whole."""
+    scratch = folder / f".{RUN}"
+    write_json(scratch, run)
+    scratch.replace(folder / RUN)
+
+
+def model_folder(folder: Path) -> Path:
+    """The model of a run, or the folder itself where it is a model folder already."""
+    return folder / MODEL if (folder / MODEL).is_dir() else folder
