@@ -31,6 +31,7 @@ __all__ = [
     "Preset",
     "Tokenizer",
     "__version__",
+    "evaluate",
     "export_model",
     "import_model",
     "inspect",
@@ -57,6 +58,7 @@ _HOMES = {
     "PrepareSettings": "litebert.corpus.prepare",
     "Preset": "litebert.presets.recipe",
     "Tokenizer": "litebert.text.tokenizer",
+    "evaluate": "litebert.train.evaluate",
     "export_model": "litebert.convert.transfer",
     "import_model": "litebert.convert.transfer",
     "inspect": "litebert.corpus.report",
@@ -87,6 +89,7 @@ if TYPE_CHECKING:
     from litebert.presets.load import load_preset, preset_names
     from litebert.presets.recipe import Preset
     from litebert.text.tokenizer import Tokenizer, load_tokenizer
+    from litebert.train.evaluate import evaluate
     from litebert.train.pretrain import pretrain
 
 

@@ -44,6 +44,7 @@ app.command("inspect", rich_help_panel=TEXT)(corpus.inspect)
 app.command("presets", rich_help_panel=CHOOSE)(models.presets)
 app.command("plan", rich_help_panel=CHOOSE)(models.plan)
 app.command("pretrain", rich_help_panel=TRAIN)(training.pretrain)
+app.command("evaluate", rich_help_panel=TRAIN)(training.evaluate)
 app.command("import", rich_help_panel=MOVE)(models.import_)
 app.command("export", rich_help_panel=MOVE)(models.export)
 

@@ -18,6 +18,8 @@ def demo(
     n-grams and sentence order), shows what it has learned on held-out text, saves it with its
     tokenizer, and converts it to Google's format and back.
     """
+    from litebert.cli.live import watching
     from litebert.demo import demo as run
 
-    run(out, seconds)
+    with watching() as watcher:
+        run(out, seconds, watcher)

@@ -72,9 +72,13 @@ def pretrain(
     start: str | Path | None = None,
     sets: Iterable[str] = (),
     watcher: Watcher | None = None,
+    began: float | None = None,
 ) -> Result:
-    """Train a preset on a corpus, from the model in `start` if given; leaves a run folder."""
-    clock = Clock()
+    """Train a preset on a corpus, from the model in `start` if given; leaves a run folder.
+
+    A budget of time is counted from now, or from `began` (of `time.monotonic`).
+    """
+    clock = Clock() if began is None else Clock(began=began)
     settings = load_preset(preset, sets) if isinstance(preset, str) else preset
     if budget is not None:
         settings = Preset.build({**settings.model_dump(), "budget": budget}, "budget")
@@ -118,6 +122,9 @@ class _Run:
             return self._result(run["step"], run["tokens"], run["seconds"], True)
         check_memory(preset, group.device)
         counts = piece_counts(self.store)
+        run["unigram"] = unigram_level(counts)
+        if group.leads:
+            save_run(self.out, run)
         masker = Masker(preset.masking, self.store.tokenizer, counts)
         optimizer = build_optimizer(learner, preset.optimizer)
         found = group.tell(self._last_checkpoint())
@@ -152,7 +159,7 @@ class _Run:
             )  # fmt: skip
             if state is not None:
                 loop.restore(state)
-            self._begin(learner, counts, loop)
+            self._begin(learner, run["unigram"], loop)
             finished = loop.run()
         if finished and group.leads:
             self._finish(learner, loop, run)
@@ -223,13 +230,13 @@ class _Run:
         size = sum(parameter.numel() * 4 for parameter in learner.parameters())
         return 0.2 + 5 * size / SAVING
 
-    def _begin(self, learner: Learner, counts: Any, loop: Loop) -> None:
+    def _begin(self, learner: Learner, unigram: float, loop: Loop) -> None:
         self.watcher.begin(
             {
                 "title": self.preset.title,
                 "parameters": sum(p.numel() for p in learner.parameters()),
                 "budget": self.preset.budget,
-                "unigram": unigram_level(counts),
+                "unigram": unigram,
                 "ranks": self.group.ranks,
                 "step": loop.step,
                 "held_out": self.store.info.held_out > 0,
