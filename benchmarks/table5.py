@@ -1,0 +1,137 @@
+"""The paper's Table 5 at a small budget: no pair objective, next sentence, or sentence order.
+
+    python benchmarks/table5.py --budget 20Mtok                 three runs, then the table
+    python benchmarks/table5.py --corpus corpus --preset albert-tiny --out table5
+
+Each row is pretrained for the same budget from the same seed and then measured on held-out text:
+masked words, next sentence and sentence order. A pair question is put in two ways: to the head that
+was trained (the row "none" has none), and to a new pooler and head fitted on the frozen encoder
+(a probe), which shows what the encoder itself knows. Finished rows are kept and not trained again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import litebert
+import texts
+from litebert.cli.live import watching
+from litebert.corpus.store import Store
+from litebert.objectives.base import to_inputs
+from litebert.objectives.learner import Learner
+from litebert.objectives.pairs import SentencePair
+from litebert.train.evaluate import PAIRS, evaluate, wilson
+from litebert.train.evaluation import held_out, measure
+from litebert.train.parallel import Group
+
+ROWS = {
+    "none": ['heads=["masked_language"]', "data.arrangement=plain-pairs"],
+    "next sentence": ["data.arrangement=bert"],
+    "sentence order": ["data.arrangement=albert"],
+}
+PAPER = {
+    "none": (54.9, 52.4, 53.3),
+    "next sentence": (54.5, 90.5, 52.0),
+    "sentence order": (54.0, 78.9, 86.5),
+}
+PROBE_RATE = 1e-3
+CPU = torch.device("cpu")
+
+
+def probe(folder: Path, store: Store, name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Accuracy of a new pooler and head for one pair question, on a frozen encoder."""
+    start = litebert.load(folder / "model")
+    model = litebert.Model.create(start.config, ("sentence_pair",), seed=1)
+    model.load_state_dict(
+        {key: value for key, value in start.state_dict().items() if key.startswith("encoder.")},
+        strict=False,
+    )
+    model.encoder.requires_grad_(False)
+    loading = litebert.LoaderSettings(arrangement=PAIRS[name], length=options.length, batch=32)
+    masker = litebert.Masker(litebert.Masking(), store.tokenizer)
+    loader = litebert.Loader(store, loading, masker)
+    question = SentencePair(name)
+    weights = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(weights, lr=PROBE_RATE, fused=True)
+    for step in range(options.probe):
+        optimizer.param_groups[0]["lr"] = PROBE_RATE * (1 - step / options.probe)
+        inputs = to_inputs(next(loader), CPU)
+        state = inputs.encode(model)
+        loss = question.term(model, state, inputs).loss / max(question.count(inputs.batch), 1)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    batches = held_out(store, loading, masker, options.sequences, Group())
+    sums = measure(Learner(model, [question]), batches, Group(), "auto", 8192)
+    right, count = sums.values[0][1], sums.counts[0]
+    return {"accuracy": right / count, "interval": wilson(right, count), "count": int(count)}
+
+
+def train_row(row: str, options: argparse.Namespace, out: Path) -> Path:
+    """Pretrain one row, or find it finished."""
+    run = out / row.replace(" ", "-")
+    print(f"{row}: training for {options.budget}", flush=True)
+    with watching() as watcher:
+        litebert.pretrain(
+            options.preset, options.corpus, run, budget=options.budget,
+            sets=[*ROWS[row], f"data.length={options.length}", *options.set], watcher=watcher,
+        )  # fmt: skip
+    return run
+
+
+def show(entry: dict[str, Any] | None) -> str:
+    """An accuracy with its interval."""
+    if entry is None:
+        return "-"
+    low, high = entry["interval"]
+    return f"{entry['accuracy']:.1%} ({low:.1%}-{high:.1%})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Table 5 at a small budget")
+    texts.add_options(parser)
+    parser.add_argument("--corpus", help="a prepared store, instead of raw text")
+    parser.add_argument("--preset", default="albert-tiny")
+    parser.add_argument("--budget", default="20Mtok", help="of each row")
+    parser.add_argument("--length", type=int, default=128)
+    parser.add_argument("--sequences", type=int, default=3000, help="held-out, for each figure")
+    parser.add_argument("--probe", type=int, default=500, help="steps of a probe")
+    parser.add_argument("--set", action="append", default=[], help="as in litebert pretrain")
+    parser.add_argument("--out", type=Path, help="keep the runs and table.json here")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        out = options.out or Path(scratch)
+        if options.corpus is None:
+            text, tokenizer = texts.resolve(options, Path(scratch))
+            options.corpus = str(Path(scratch) / "corpus")
+            litebert.prepare([text], tokenizer, options.corpus)
+        compare(options, out)
+
+
+def compare(options: argparse.Namespace, out: Path) -> None:
+    """Train and measure the rows; print and keep the table."""
+    store, table = litebert.open_store(options.corpus), {}
+    for row in ROWS:
+        run = train_row(row, options, out)
+        report = evaluate(run, options.corpus, sequences=options.sequences)
+        probes = {name: probe(run, store, name, options) for name in PAIRS}
+        table[row] = {"report": report, "probe": probes}
+        (out / "table.json").write_text(json.dumps(table, indent=2))
+    print(f"{options.preset}, {options.budget} a row, {options.length} tokens a sequence")
+    print("row              masked words            next sentence           sentence order")
+    for row, entry in table.items():
+        columns = [entry["report"].get(n) for n in ("masked_language", *reversed(PAIRS))]
+        print(f"{row:16} " + "  ".join(f"{show(column):22}" for column in columns))
+        probed = [entry["probe"][name] for name in reversed(PAIRS)]
+        print(f"{'  probe':16} " + " " * 24 + "  ".join(f"{show(one):22}" for one in probed))
+        print(f"{'  paper (base)':16} " + "  ".join(f"{value:<22}" for value in PAPER[row]))
+
+
+if __name__ == "__main__":
+    main()

