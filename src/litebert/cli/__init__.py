@@ -11,13 +11,13 @@ import sys
 import typer
 
 from litebert.base.errors import LitebertError
-from litebert.cli import corpus, models, start, text, training
+from litebert.cli import corpus, models, plots, start, text, training
 
 HELP = """Train small language encoders from raw text and ship them: ALBERT and its siblings BERT,
 RoBERTa, ELECTRA and SpanBERT.
 
-The road: train a tokenizer, prepare a corpus, choose an encoder, plan what it costs, move models
-in and out."""
+The road: train a tokenizer, prepare a corpus, choose an encoder, plan what it costs, pretrain and
+evaluate it, move models in and out."""
 
 START = "0  Start here"
 TEXT = "1  Prepare text"
@@ -45,6 +45,7 @@ app.command("presets", rich_help_panel=CHOOSE)(models.presets)
 app.command("plan", rich_help_panel=CHOOSE)(models.plan)
 app.command("pretrain", rich_help_panel=TRAIN)(training.pretrain)
 app.command("evaluate", rich_help_panel=TRAIN)(training.evaluate)
+app.command("plot", rich_help_panel=TRAIN)(plots.plot)
 app.command("import", rich_help_panel=MOVE)(models.import_)
 app.command("export", rich_help_panel=MOVE)(models.export)
 

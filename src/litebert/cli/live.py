@@ -28,13 +28,7 @@ LOG_EVERY = 30.0  # seconds
 MESSAGES = 4
 LONGEST_SAMPLE = 500  # characters
 
-NAMES = {
-    "masked_language": "masked words",
-    "sentence_order": "sentence order",
-    "next_sentence": "next sentence",
-    "span_boundary": "span boundary",
-    "replaced_token": "replaced tokens",
-}
+NAMES = {"masked_language": "masked words", "replaced_token": "replaced tokens"}
 
 Record = dict[str, Any]
 
@@ -131,14 +125,10 @@ class View(Watcher):
             f"{self.train['norm']:.3g}"
         )
 
-    def headline(self) -> str:
-        """What is run, and for how long."""
-        ranks = self.facts["ranks"]
-        beside = f" on {ranks} ranks" if ranks > 1 else ""
-        return (
-            f"{self.facts['title']} · {self.facts['parameters']:,} parameters · "
-            f"budget {self.facts['budget']}{beside}"
-        )
+    def size(self) -> str:
+        """How large the model is, and how long it will be trained."""
+        ranks = f" on {self.facts['ranks']} ranks" if self.facts["ranks"] > 1 else ""
+        return f"{self.facts['parameters']:,} parameters · budget {self.facts['budget']}{ranks}"
 
 
 class Lines(View):
@@ -152,7 +142,7 @@ class Lines(View):
     def begin(self, facts: dict[str, Any]) -> None:
         """Say what is run."""
         super().begin(facts)
-        self._write(self.headline())
+        self._write(f"{facts['title']} · {self.size()} · {facts['out']}")
 
     def record(self, record: Record) -> None:
         """A line for every look at held-out text; for training now and then."""
@@ -203,8 +193,9 @@ class Moving(View):
         if self.shown_sample:
             parts.append(Text.assemble(("sample ", "dim"), self.shown_sample))
         parts += [Text(text, "yellow" if text.startswith(MARK) else "") for text in self.messages]
-        title = Text(self.headline() if self.facts else "starting", style="bold")
-        return Panel(Group(*parts), title=title, title_align="left")
+        title = Text(self.facts.get("title", "starting"), style="bold")
+        beneath = Text(self.size() if self.facts else "", style="dim")
+        return Panel(Group(*parts), title=title, subtitle=beneath, title_align="left")
 
     def _bar(self) -> RenderableType:
         row = Table.grid(padding=(0, 2), expand=True)
@@ -235,9 +226,7 @@ class Moving(View):
 
     def _arrow(self, name: str) -> str:
         """Where the held-out loss is going."""
-        before, now = (
-            record.get("loss", {}).get(name) for record in (self.held_out_before, self.held_out)
-        )
+        before, now = (r.get("loss", {}).get(name) for r in (self.held_out_before, self.held_out))
         if before is None or now is None:
             return "  "
         return " ↓" if now < before else " ↑"
@@ -245,19 +234,19 @@ class Moving(View):
 
 def _loss(record: Record, name: str) -> str:
     value = record.get("loss", {}).get(name)
-    return "–" if value is None else f"{value:.3f}"
+    return "-" if value is None else f"{value:.3f}"
 
 
 def _right(record: Record, name: str) -> str:
     value = record.get("accuracy", {}).get(name)
-    return "–" if value is None else f"{value:.1%}"
+    return "-" if value is None else f"{value:.1%}"
 
 
 def _notes(facts: dict[str, Any], record: Record, name: str) -> list[str]:
     """What a loss is seen beside: the level of guessing, the replaced tokens that were found."""
     notes = []
     if name == "masked_language" and facts.get("unigram") is not None:
-        notes.append(f"guessing by frequency {facts['unigram']:.3f}")
+        notes.append(f"guessing gives {facts['unigram']:.3f}")
     if name in record.get("found", {}):
         notes.append(f"{record['found'][name]:.1%} of the replaced found")
     return notes

@@ -33,7 +33,7 @@ ONE_SIDED = 1.645  # standard errors: 95 % of a normal distribution lies below
 STARVED = 0.2  # share of the time that may go into waiting for data
 REPEAT = 600.0  # seconds of the run between two words on waiting
 
-PAIRS = {"sentence_order": "sentence order", "next_sentence": "next sentence"}
+PAIRS = ("sentence_order", "next_sentence")
 
 Record = dict[str, Any]
 
@@ -111,8 +111,8 @@ class Alarms(Watcher):
             self._alarm(
                 "words",
                 f"after {progress:.0%} of the budget the loss of masked words "
-                f"({fmean(losses):.2f}) is that of guessing by frequency ({unigram:.2f}). Try "
-                "half or twice the rate (--set optimizer.rate=…), --set start=warm, a smaller "
+                f"({fmean(losses):.2f}) is no better than guessing by frequency ({unigram:.2f}). "
+                "Try a lower or higher rate (--set optimizer.rate=…), --set start=warm, a smaller "
                 "batch (more steps, --set data.batch=…) or a longer budget",
             )
 
@@ -123,10 +123,10 @@ class Alarms(Watcher):
             return
         self._alarm(
             objective,
-            f"after {progress:.0%} of the budget {PAIRS[objective]} is decided by chance "
-            f"({fmean(accuracies):.1%} right), which is usual below some 10M tokens. Otherwise "
-            "check that documents have several sentences (litebert inspect), or give a longer "
-            "budget",
+            f"after {progress:.0%} of the budget {objective.replace('_', ' ')} is decided by "
+            f"chance ({fmean(accuracies):.1%} right), which is usual below some 10M tokens. "
+            "Otherwise check that documents have several sentences (litebert inspect), or give a "
+            "longer budget",
         )
 
     def _look_at_waiting(self) -> None:

@@ -112,7 +112,7 @@ class Loop:
             self.sums.add(outcome.counts, outcome.values)
             return
         self.watcher.say(
-            f"step {self.step}: loss or gradient is not finite; the step is not applied "
+            f"warning: step {self.step}: loss or gradient is not finite; the step is not applied "
             f"({self.skipped} in a row, stops at {MOST_SKIPPED})"
         )
         if self.skipped >= MOST_SKIPPED:

@@ -28,6 +28,7 @@ from litebert.objectives.masking import Masker
 from litebert.planning.count import TRAINING_PASSES, flops_per_token
 from litebert.presets.load import load_preset
 from litebert.presets.recipe import Preset
+from litebert.train.alarms import Alarms
 from litebert.train.build import (
     build_learner,
     check_memory,
@@ -46,6 +47,7 @@ from litebert.train.schedule import peak_rate
 from litebert.train.signals import stop_requests
 from litebert.train.step import Stepper
 from litebert.train.stream import Stream, legs
+from litebert.train.tensorboard import TensorBoard
 from litebert.train.warm import warm_start
 from litebert.train.watch import Watcher
 
@@ -87,7 +89,10 @@ def pretrain(
     with ExitStack() as held:
         group = held.enter_context(join_group())
         stopping = held.enter_context(stop_requests())
-        run = _Run(settings, Store(folders), Path(out), group, clock, watcher or Watcher())
+        watcher = Alarms(watcher or Watcher())
+        if settings.log.tensorboard and group.leads:
+            watcher = held.enter_context(TensorBoard(watcher))
+        run = _Run(settings, Store(folders), Path(out), group, clock, watcher)
         if group.leads:
             _make(run.out)
             held.enter_context(hold(run.out, "litebert pretrain"))

@@ -4,6 +4,7 @@ RUN/run.json         settings, corpus, versions; at the end what it took
 RUN/metrics.jsonl    a line every few steps, and one for every look at held-out text
 RUN/checkpoints/     what a killed run continues from
 RUN/model/           the result; ELECTRA's generator beside it in RUN/generator/
+RUN/tensorboard/     event files, with log.tensorboard = true
 RUN/lock             held by the one process that works here
 """
 
