@@ -6,8 +6,8 @@ from pathlib import Path
 
 import torch
 
-from litebert.base.config import merge
-from litebert.base.errors import FormatError, LitebertError, SettingsError
+from litebert.base.config import Tree, merge
+from litebert.base.errors import LitebertError, SettingsError
 from litebert.base.runtime import memory_free
 from litebert.corpus.chance import For, draw
 from litebert.corpus.store import Store
@@ -34,11 +34,13 @@ def fit_to_corpus(preset: Preset, store: Store) -> Preset:
     return Preset.build(tree, "preset")
 
 
-def fit_to_models(preset: Preset, model: Model, generator: Model | None) -> Preset:
-    """The preset with the shape of models that are there."""
-    tree = preset.model_dump() | {"model": model.config.model_dump()}
-    if generator is not None:
-        tree["generator"] = generator.config.model_dump()
+def fit_to_models(preset: Preset, changes: Tree, model: Model, generator: Model | None) -> Preset:
+    """The preset with the shape of models that are there, and what the user changed in it."""
+    shapes = {"model": model, "generator": generator}
+    tree = preset.model_dump()
+    for name, there in shapes.items():
+        if there is not None:
+            tree[name] = merge(there.config.model_dump(), changes.get(name) or {})
     return Preset.build(tree, "preset")
 
 
@@ -93,9 +95,15 @@ def _create(
     name = int(draw(For.WEIGHTS, seed)) >> 1
     model = Model.create(config, heads, seed=name, device=device)
     if start is not None:
-        missing = model.load_state_dict(start.state_dict(), strict=False).missing_keys
-        if any(key.startswith("encoder.") for key in missing):
-            raise FormatError(f"the model to start from lacks {missing[0]!r}")
+        there, here = start.state_dict(), model.state_dict()
+        for key in [key for key in here if key.startswith("encoder.") or key in there]:
+            if key not in there or there[key].shape != here[key].shape:
+                raise SettingsError(
+                    f"the model to start from does not fit these settings: {key!r} has shape "
+                    f"{tuple(there[key].shape) if key in there else 'none'}, "
+                    f"{tuple(here[key].shape)} wanted; take the model.… settings back"
+                )
+        missing = model.load_state_dict(there, strict=False).missing_keys
         fresh = sorted({".".join(key.split(".")[:2]) for key in missing})
         if fresh:
             say(f"new, as the model to start from has none: {', '.join(fresh)}")

@@ -61,7 +61,7 @@ class Checkpoints:
         for path in reversed(found):
             try:
                 check_whole(path)
-            except FileError as error:
+            except (FileError, OSError) as error:
                 say(f"checkpoint {path.name} is damaged and left out ({error})")
                 continue
             return path

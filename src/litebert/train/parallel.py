@@ -10,6 +10,7 @@ counts of the whole batch.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -52,12 +53,16 @@ class Group:
             dist.all_reduce(tensor)
 
     def tell(self, thing: Any) -> Any:
-        """What the leading rank says, on every rank; for plain values."""
+        """What the leading rank says, on every rank; plain values, as in JSON."""
         if self.ranks == 1:
             return thing
-        said = [thing]
-        dist.broadcast_object_list(said, src=0)
-        return said[0]
+        said = list(json.dumps(thing).encode()) if self.leads else []
+        size = int(self.total([float(len(said))])[0])
+        letters = torch.zeros(size, dtype=torch.uint8, device=self.device)
+        if self.leads:
+            letters += torch.tensor(said, dtype=torch.uint8, device=self.device)
+        dist.broadcast(letters, src=0)
+        return json.loads(bytes(letters.tolist()))
 
     def align(self, module: nn.Module) -> None:
         """Give all ranks the leading rank's weights."""

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from litebert.base.budget import parse_budget
+from litebert.base.config import Tree, parse_sets
 from litebert.base.errors import FileError
 from litebert.base.files import hold
 from litebert.base.runtime import keep_freed_memory, resolve_precision
@@ -80,7 +81,7 @@ def pretrain(
 
     A budget of time is counted from now, or from `began` (of `time.monotonic`).
     """
-    clock = Clock() if began is None else Clock(began=began)
+    clock, sets = Clock() if began is None else Clock(began=began), list(sets)
     settings = load_preset(preset, sets) if isinstance(preset, str) else preset
     if budget is not None:
         settings = Preset.build({**settings.model_dump(), "budget": budget}, "budget")
@@ -92,7 +93,8 @@ def pretrain(
         watcher = Alarms(watcher or Watcher())
         if settings.log.tensorboard and group.leads:
             watcher = held.enter_context(TensorBoard(watcher))
-        run = _Run(settings, Store(folders), Path(out), group, clock, watcher)
+        changes = parse_sets(sets)
+        run = _Run(settings, changes, Store(folders), Path(out), group, clock, watcher)
         if group.leads:
             _make(run.out)
             held.enter_context(hold(run.out, "litebert pretrain"))
@@ -110,9 +112,10 @@ class _Run:
     """One call of `pretrain`."""
 
     def __init__(
-        self, preset: Preset, store: Store, out: Path, group: Group, clock: Clock, watcher: Watcher
-    ) -> None:
-        self.preset, self.store, self.out = preset, store, out
+        self, preset: Preset, changes: Tree, store: Store, out: Path, group: Group, clock: Clock,
+        watcher: Watcher,
+    ) -> None:  # fmt: skip
+        self.preset, self.changes, self.store, self.out = preset, changes, store, out
         self.group, self.clock = group, clock
         self.watcher = watcher if group.leads else Watcher()
         self.checkpoints = Checkpoints(out / CHECKPOINTS, preset.checkpoint.keep)
@@ -135,7 +138,7 @@ class _Run:
         found = group.tell(self._last_checkpoint())
         state = None
         if found is not None:
-            state = restore(found, learner, optimizer)
+            state = restore(Path(found), learner, optimizer)
             self._freeze(state)
         elif start is None and preset.start == "warm":
             warm_start(learner, self.store, counts)
@@ -176,7 +179,7 @@ class _Run:
             self.preset = fit_to_corpus(self.preset, self.store)
             return build_learner(self.preset, self.group.device, (None, None), say)
         models = open_start(start, self.preset, self.store, say)
-        self.preset = fit_to_models(self.preset, *models)
+        self.preset = fit_to_models(self.preset, self.changes, *models)
         return build_learner(self.preset, self.group.device, models, say)
 
     def _open(self, start: Path | None) -> dict[str, Any]:
@@ -186,11 +189,12 @@ class _Run:
             run = open_run(self.out, describe(self.preset, self.store.identity, origin))
         return self.group.tell(run)
 
-    def _last_checkpoint(self) -> Path | None:
+    def _last_checkpoint(self) -> str | None:
         if not self.group.leads:
             return None
         self.checkpoints.sweep()
-        return self.checkpoints.last_good(self.watcher.say)
+        found = self.checkpoints.last_good(self.watcher.say)
+        return None if found is None else str(found)
 
     def _machine(self) -> dict[str, Any]:
         """What a bit-exact continuation depends on beside the settings."""
