@@ -16,6 +16,7 @@ Shapes: B sequences, N tokens of a packed batch, W words.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -94,7 +95,9 @@ class Masker:
 
     def fingerprint(self) -> dict[str, Any]:
         """What decides the masks beside the samples: a saved position holds for no other."""
-        return {**self.settings.model_dump(), "tokenizer": self.tokenizer}
+        shares = b"" if self.shares is None else self.shares.tobytes()
+        fillers = hashlib.sha256(shares).hexdigest()
+        return {**self.settings.model_dump(), "tokenizer": self.tokenizer, "fillers": fillers}
 
     def __call__(self, batch: Batch) -> Batch:
         """The batch with tokens hidden, their places and what they were."""

@@ -20,6 +20,7 @@ from litebert.corpus.window import Numbers
 
 NEIGHBOURS = 5  # pieces to either side that count as a piece's company, the nearer the more
 CONTEXTS = 1024
+SLICE = 2**19  # tokens whose pairs are in memory at one time
 SMOOTHING = 0.75  # flattens the contexts' frequencies, so that rare ones do not stand out too much
 
 
@@ -41,16 +42,17 @@ def _company(store: Store, frequent: Numbers) -> Tensor:
     rank[frequent] = np.arange(width)
     near = torch.zeros(store.info.vocabulary * width)
     for window in sample_windows(store):
-        ids = window.ids.astype(np.int64)
-        document = np.repeat(window.document_of, np.diff(window.sentences))
-        context = rank[ids]
-        for distance in range(1, NEIGHBOURS + 1):
-            alike = document[distance:] == document[:-distance]
-            pairs = ((ids[distance:], context[:-distance]), (ids[:-distance], context[distance:]))
-            for piece, beside in pairs:
-                kept = alike & (beside < width)
-                cells = torch.from_numpy(piece[kept] * width + beside[kept])
-                near.index_add_(0, cells, torch.tensor(1 / distance).expand(len(cells)))
+        document = np.repeat(window.document_of.astype(np.int32), np.diff(window.sentences))
+        for start in range(0, len(window.ids), SLICE):
+            for distance in range(1, NEIGHBOURS + 1):
+                here = slice(start, min(start + SLICE, len(window.ids) - distance))
+                there = slice(start + distance, max(here.stop, start) + distance)
+                alike = document[here] == document[there]
+                for one, other in ((here, there), (there, here)):
+                    piece, beside = window.ids[one].astype(np.int64), rank[window.ids[other]]
+                    kept = alike & (beside < width)
+                    cells = torch.from_numpy(piece[kept] * width + beside[kept])
+                    near.index_add_(0, cells, torch.tensor(1 / distance).expand(len(cells)))
     return near.view(-1, width)
 
 
