@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.optim import Optimizer
 
 from litebert.base.budget import parse_budget
 from litebert.base.config import Tree, parse_sets
@@ -124,54 +125,69 @@ class _Run:
     def go(self, start: Path | None, stopping: Callable[[], bool]) -> Result:
         """Build, resume, train, save."""
         learner = self._learner(start)
-        preset, group = self.preset, self.group
         run = self._open(start)
         if run["finished"]:
             return self._result(run["step"], run["tokens"], run["seconds"], True)
-        check_memory(preset, group.device)
+        check_memory(self.preset, self.group.device)
         counts = piece_counts(self.store)
         run["unigram"] = unigram_level(counts)
-        if group.leads:
+        if self.group.leads:
             save_run(self.out, run)
-        masker = Masker(preset.masking, self.store.tokenizer, counts)
-        optimizer = build_optimizer(learner, preset.optimizer)
-        found = group.tell(self._last_checkpoint())
-        state = None
-        if found is not None:
-            state = restore(Path(found), learner, optimizer)
-            self._freeze(state)
-        elif start is None and preset.start == "warm":
+        optimizer = build_optimizer(learner, self.preset.optimizer)
+        state = self._resume(learner, optimizer)
+        if state is None and start is None and self.preset.start == "warm":
             warm_start(learner, self.store, counts)
-        group.align(learner)
-        plan = legs(preset)
-        precision = resolve_precision(preset.precision, group.device)
-        workers = preset.data.workers
-        if workers is None:
-            workers = int(group.device.type == "cuda")
-        stepper = Stepper(
-            learner, optimizer, group, clip=preset.optimizer.clip, at_once=preset.data.at_once,
-            seed=preset.seed, precision=precision,
-        )  # fmt: skip
-        with Stream(self.store, plan, masker, group.rank, group.ranks, workers) as stream:
-            loop = Loop(
-                stepper=stepper, stream=stream, budget=parse_budget(preset.budget),
-                schedule=preset.schedule, peak=peak_rate(preset.optimizer, preset.data.batch),
-                sums=new_sums(learner.objectives), metrics=self._metrics(state),
-                watcher=self.watcher, evaluation=preset.evaluation, checkpoint=preset.checkpoint,
-                log_every=preset.log.every,
-                evaluate=lambda: self._evaluate(learner, masker, stream),
-                save=lambda state: self.checkpoints.save(
-                    state["step"], learner, optimizer, {**state, **self._machine()}
-                ),
-                stopping=stopping, closing=self._closing(learner), clock=self.clock,
-            )  # fmt: skip
-            if state is not None:
-                loop.restore(state)
+        self.group.align(learner)
+        masker = Masker(self.preset.masking, self.store.tokenizer, counts)
+        with self._stream(masker) as stream:
+            loop = self._loop(learner, optimizer, stream, masker, stopping, state)
             self._begin(learner, run["unigram"], loop)
             finished = loop.run()
-        if finished and group.leads:
+        if finished and self.group.leads:
             self._finish(learner, loop, run)
         return self._result(loop.step, loop.tokens, self.clock.spent(), finished)
+
+    def _resume(self, learner: Learner, optimizer: Optimizer) -> dict[str, Any] | None:
+        """Go back to the last good checkpoint, if there is one."""
+        found = self.group.tell(self._last_checkpoint())
+        if found is None:
+            return None
+        state = restore(Path(found), learner, optimizer)
+        self._freeze(state)
+        return state
+
+    def _stream(self, masker: Masker) -> Stream:
+        workers = self.preset.data.workers
+        if workers is None:
+            workers = int(self.group.device.type == "cuda")
+        group = self.group
+        return Stream(self.store, legs(self.preset), masker, group.rank, group.ranks, workers)
+
+    def _loop(
+        self, learner: Learner, optimizer: Optimizer, stream: Stream, masker: Masker,
+        stopping: Callable[[], bool], state: dict[str, Any] | None,
+    ) -> Loop:  # fmt: skip
+        """The loop, at its beginning or where `state` was saved."""
+        preset, group = self.preset, self.group
+        stepper = Stepper(
+            learner, optimizer, group, clip=preset.optimizer.clip, at_once=preset.data.at_once,
+            seed=preset.seed, precision=resolve_precision(preset.precision, group.device),
+        )  # fmt: skip
+        loop = Loop(
+            stepper=stepper, stream=stream, budget=parse_budget(preset.budget),
+            schedule=preset.schedule, peak=peak_rate(preset.optimizer, preset.data.batch),
+            sums=new_sums(learner.objectives), metrics=self._metrics(state),
+            watcher=self.watcher, evaluation=preset.evaluation, checkpoint=preset.checkpoint,
+            log_every=preset.log.every,
+            evaluate=lambda: self._evaluate(learner, masker, stream),
+            save=lambda now: self.checkpoints.save(
+                now["step"], learner, optimizer, {**now, **self._machine()}
+            ),
+            stopping=stopping, closing=self._closing(learner), clock=self.clock,
+        )  # fmt: skip
+        if state is not None:
+            loop.restore(state)
+        return loop
 
     def _learner(self, start: Path | None) -> Learner:
         say = self.watcher.say

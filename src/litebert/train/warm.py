@@ -1,22 +1,29 @@
 """`start = "warm"`: initial values that spare a small model the long plateau at the unigram level.
 
 Only initial values differ from the paper's start; the architecture, and so what opens in
-`transformers`, is the same.
+`transformers`, is the same. What counting can tell is written into the model before the first step:
 
-- The token table begins as word vectors counted from the corpus (word_vectors.py). ALBERT's V x E
-  table is context-independent by design (paper, section 3.1), so they are its natural start.
-- The position table begins as sinusoids of the same scale: neighbouring places are alike.
-- Each head's queries equal its keys (random orthonormal rows), and the E->H projection is
-  orthogonal: attention begins by comparing pieces and places instead of looking everywhere alike
-  (compare Trockman and Kolter 2023, "Mimetic Initialization of Self-Attention Layers").
-- The vocabulary's output bias begins at the logarithm of the pieces' frequencies.
+- how often a piece occurs is the output's bias;
+- which company it keeps is its row of the token table (word_vectors.py). ALBERT's V x E table is
+  context-independent by design (paper, section 3.1), so word vectors are its natural start.
+
+The rest is chosen so that the model can use that at once:
+
+- positions are sinusoids: neighbouring places are alike;
+- each head's queries equal its keys, so that attention begins by comparing pieces and places
+  instead of looking everywhere alike (compare Trockman and Kolter 2023, "Mimetic Initialization of
+  Self-Attention Layers"), and values and output undo each other, so that a token takes over half of
+  what it attends to;
+- the E->H projection is orthogonal, and the masked-language head leads back from H to E the way the
+  tokens came.
+
+docs/log.md has the measurements behind each.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -27,52 +34,61 @@ from litebert.objectives.learner import Learner
 from litebert.train.word_vectors import word_vectors
 
 SEED = 1
+ROW_LENGTH = 1.2  # of the token and position tables: 0.15 a number at E = 64, 0.11 at 128
+ATTENTION_GAIN = 0.5  # how much of what it attends to a token takes over
 
 
 @torch.no_grad()
 def warm_start(learner: Learner, store: Store, counts: Numbers) -> None:
-    """Set the initial values of all of a learner's models; embeddings they share once."""
+    """Set the initial values of all of a learner's models; embeddings that they share once."""
     generator = torch.Generator().manual_seed(SEED)
     vectors = word_vectors(store, counts, learner.model.config.embedding_size)
-    _start_embeddings(learner.model, vectors)
+    _start_tables(learner.model, vectors)
     for model in learner.models():
-        _start_encoder(model, generator)
+        for attention in model.encoder.attentions:
+            _start_attention(attention, generator)
+        projection = model.encoder.projection
+        if projection is not None:
+            projection.weight.copy_(_orthogonal(projection.weight, generator))
         if "masked_language" in model.heads:
-            head: Any = model.heads["masked_language"]
-            head.bias.copy_(_log_shares(counts))
+            _start_head(model.heads["masked_language"], projection, counts)
 
 
-def _start_embeddings(model: Model, vectors: Tensor) -> None:
-    tables, scale = model.encoder.embeddings, model.config.initializer_range
-    known = vectors.abs().sum(1) > 0
-    tables.token.weight[: len(vectors)][known] = (
-        vectors[known] * (scale / vectors[known].std())
-    ).to(tables.token.weight.device)
-    tables.position.weight.copy_(_waves(*tables.position.weight.shape) * scale)
+def _start_tables(model: Model, vectors: Tensor) -> None:
+    """Word vectors for the pieces that occur, sinusoids for the positions."""
+    tables = model.encoder.embeddings
+    rows = vectors.abs().sum(1).nonzero().squeeze(1)
+    # Frequent pieces have short vectors that point the same way; centred and all of one length
+    # they can be told apart.
+    known = nn.functional.normalize(vectors[rows] - vectors[rows].mean(0))
+    tables.token.weight[rows] = (known * ROW_LENGTH).to(tables.token.weight)
+    tables.position.weight.copy_(_sinusoids(*tables.position.weight.shape))
 
 
-def _waves(places: int, width: int) -> Tensor:
-    """Sinusoids of falling frequency, with a mean square of 1."""
-    half = width // 2
-    angles = torch.arange(places)[:, None] * 10000.0 ** (-torch.arange(half) / half)
-    waves = torch.zeros(places, width)
-    waves[:, 0 : 2 * half : 2], waves[:, 1 : 2 * half : 2] = angles.sin(), angles.cos()
-    return waves * 2**0.5
+def _sinusoids(places: int, size: int) -> Tensor:
+    """Waves of growing length, a sine and a cosine each, (places, size)."""
+    angles = torch.arange(places)[:, None] * 10000 ** (-torch.arange(0, size, 2) / size)
+    waves = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :size]
+    return waves * (ROW_LENGTH * (2 / size) ** 0.5)
 
 
-def _start_encoder(model: Model, generator: torch.Generator) -> None:
-    for attention in model.encoder.attentions:
-        query, key, _ = attention.query_key_value.weight.chunk(3)  # type: ignore[union-attr]
-        value = nn.init.orthogonal_(torch.empty(query.shape), generator=generator)
-        query.copy_(value)
-        key.copy_(value)
-    projection = model.encoder.projection
+def _start_attention(attention: Any, generator: torch.Generator) -> None:
+    """Queries equal keys; values and output undo each other but for the gain."""
+    query, key, value = attention.query_key_value.weight.chunk(3)
+    query.copy_(_orthogonal(query, generator))
+    key.copy_(query)
+    value.copy_(_orthogonal(value, generator))
+    attention.output.weight.copy_(ATTENTION_GAIN * value.T)
+
+
+def _start_head(head: Any, projection: nn.Linear | None, counts: Numbers) -> None:
+    """Back from H to E the way the tokens came, and each piece's frequency as its bias."""
     if projection is not None:
-        value = torch.empty(projection.weight.shape)
-        projection.weight.copy_(nn.init.orthogonal_(value, generator=generator))
+        head.dense.weight.copy_(projection.weight.T)
+    shares = torch.ones(len(head.bias))
+    shares[: len(counts)] += torch.from_numpy(counts)
+    head.bias.copy_((shares / shares.sum()).log())
 
 
-def _log_shares(counts: Numbers) -> Tensor:
-    """Logarithms of frequencies, each piece seen half a time more than it was."""
-    smooth = counts + 0.5
-    return torch.from_numpy(np.log(smooth / smooth.sum())).float()
+def _orthogonal(like: Tensor, generator: torch.Generator) -> Tensor:
+    return nn.init.orthogonal_(torch.empty(like.shape), generator=generator)
