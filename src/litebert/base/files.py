@@ -163,7 +163,11 @@ def new_folder(destination: Path, *, overwrite: bool = False) -> Iterator[Path]:
 @contextmanager
 def hold(folder: Path, command: str) -> Iterator[None]:
     """A folder to ourselves while we work there; the lock goes with the process that holds it."""
-    with (folder / "lock").open("w") as lock:
+    try:
+        lock = (folder / "lock").open("a")
+    except OSError as error:
+        raise FileError(f"{folder}: cannot be written ({error})") from None
+    with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

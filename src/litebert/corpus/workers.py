@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -61,15 +62,16 @@ class Workers:
             context.Process(target=_serve, args=(recipe, w, self.count, end), daemon=True)
             for w, (_, end) in enumerate(pipes)
         ]
-        for process, (_, end) in zip(self._processes, pipes, strict=True):
-            process.start()
-            end.close()
+        with _signals_held():
+            for process, (_, end) in zip(self._processes, pipes, strict=True):
+                process.start()
+                end.close()
         self._turn, self._ended = 0, False
         return self
 
     def __exit__(self, *_: object) -> None:
         for process in self._processes:
-            process.terminate()
+            process.kill()
             process.join()
 
     def __iter__(self) -> Iterator[Batch]:
@@ -95,9 +97,18 @@ class Workers:
         return batch
 
 
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """What is started here never sees Ctrl-C or SIGTERM: they are for the parent to handle."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _serve(recipe: _Recipe, worker: int, workers: int, end: Connection) -> None:
     """A worker's life: make its batches until nobody takes them."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to handle
     try:
         loader = recipe.build()
         for _ in range(worker):

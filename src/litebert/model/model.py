@@ -226,11 +226,13 @@ class Model(nn.Module):
 def share_embeddings(generator: Model, discriminator: Model) -> None:
     """ELECTRA: the generator uses the discriminator's embeddings, tables and norm alike."""
     mine, theirs = generator.encoder.embeddings, discriminator.encoder.embeddings
-    if mine.token.weight.shape != theirs.token.weight.shape:
-        raise SettingsError(
-            f"embeddings of shape {tuple(mine.token.weight.shape)} (generator) and "
-            f"{tuple(theirs.token.weight.shape)} (discriminator) cannot be shared"
-        )
+    for name in ("token", "position", "segment"):
+        one, other = (getattr(tables, name).weight.shape for tables in (mine, theirs))
+        if one != other:
+            raise SettingsError(
+                f"{name} embeddings of shape {tuple(one)} (generator) and {tuple(other)} "
+                "(discriminator) cannot be shared"
+            )
     generator.encoder.embeddings = theirs
 
 

@@ -91,6 +91,8 @@ class Masker:
             if counts is None:
                 raise SettingsError("masking.filler 'unigram' needs the counts of the pieces")
             weights = counts[self.fillers].astype(np.float64)
+            if not weights.sum():
+                raise SettingsError("masking.filler 'unigram': the text has no pieces to draw from")
             self.shares = np.cumsum(weights) / weights.sum()
 
     def fingerprint(self) -> dict[str, Any]:

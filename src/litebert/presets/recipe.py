@@ -12,7 +12,7 @@ training are shares of the budget, so that one dial, `budget`, moves all of them
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -64,6 +64,9 @@ class Data(Settings):
         return name
 
 
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
 class OptimizerSettings(Settings):
     """How weights move. The defaults are ALBERT's."""
 
@@ -72,11 +75,17 @@ class OptimizerSettings(Settings):
     reference_batch: int = Field(
         default=0, ge=0, description="the rate holds for this batch, others by the root; 0: for any"
     )
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[Share, Share] = (0.9, 0.999)
     eps: float = Field(default=1e-6, gt=0)
     weight_decay: float = Field(default=0.01, ge=0)
     bias_correction: bool = Field(default=False, description="AdamW's; Google's code has none")
     clip: float = Field(default=1.0, ge=0, description="largest norm of all gradients; 0: any")
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.kind == "lamb" and self.bias_correction:
+            raise ValueError("bias_correction is AdamW's; LAMB has none here, as in Google's code")
+        return self
 
 
 class ScheduleSettings(Settings):
@@ -205,9 +214,11 @@ class Preset(Settings):
         if self.stages and abs(total - 1) > 1e-6:
             raise ValueError(f"stages: shares add up to {total:g}, expected 1")
         for stage in self.stages:
-            deepest = self.model.num_hidden_layers
-            if stage.depth and stage.depth > deepest and not self.model.depth_is_free:
-                raise ValueError(f"stages: depth {stage.depth}, the model has {deepest} layers")
+            if stage.depth and not self.model.depth_is_free:
+                raise ValueError(
+                    f"stages: depth {stage.depth} needs an encoder whose layers are all shared; "
+                    "this one would leave layers of its own untrained"
+                )
         lengths = [stage.length or self.data.length for stage in self.stages] or [self.data.length]
         longest = self.model.longest_sequence
         if max(lengths) > longest:

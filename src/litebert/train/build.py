@@ -9,6 +9,7 @@ import torch
 from litebert.base.config import Tree, merge
 from litebert.base.errors import LitebertError, SettingsError
 from litebert.base.runtime import memory_free
+from litebert.corpus.arrange import arrangement
 from litebert.corpus.chance import For, draw
 from litebert.corpus.store import Store
 from litebert.model.config import EncoderConfig
@@ -22,6 +23,10 @@ from litebert.train.checkpoint import Say
 from litebert.train.run import GENERATOR, model_folder
 from litebert.train.stream import legs
 
+EMBEDDED = (
+    "vocab_size", "embedding_size", "max_position_embeddings", "type_vocab_size", "pad_token_id",
+)  # fmt: skip
+
 
 def fit_to_corpus(preset: Preset, store: Store) -> Preset:
     """The preset with the corpus's vocabulary and padding, whatever it was written for."""
@@ -31,7 +36,20 @@ def fit_to_corpus(preset: Preset, store: Store) -> Preset:
     for name in ("model", "generator"):
         if tree[name] is not None:
             tree[name] = merge(tree[name], sizes)
-    return Preset.build(tree, "preset")
+    fitted = Preset.build(tree, "preset")
+    check_segments(fitted, store)
+    return fitted
+
+
+def check_segments(preset: Preset, store: Store) -> None:
+    """Refuse pairs of segments for a model that cannot tell segments apart."""
+    paired = arrangement(preset.data.arrangement).form == "pair"
+    if paired and store.tokenizer.kind != "bytes" and preset.model.type_vocab_size < 2:
+        raise SettingsError(
+            f"data.arrangement {preset.data.arrangement!r} makes pairs of segments, which a model "
+            "with type_vocab_size 1 cannot tell apart; choose 'full-sentences', or "
+            "--set model.type_vocab_size=2"
+        )
 
 
 def fit_to_models(preset: Preset, changes: Tree, model: Model, generator: Model | None) -> Preset:
@@ -41,6 +59,8 @@ def fit_to_models(preset: Preset, changes: Tree, model: Model, generator: Model 
     for name, there in shapes.items():
         if there is not None:
             tree[name] = merge(there.config.model_dump(), changes.get(name) or {})
+    if generator is None and tree["generator"] is not None:  # a new one, for the same embeddings
+        tree["generator"] |= {name: tree["model"][name] for name in EMBEDDED}
     return Preset.build(tree, "preset")
 
 
@@ -49,6 +69,8 @@ def open_start(folder: Path, preset: Preset, store: Store, say: Say) -> tuple[Mo
     generator = None
     if preset.generator is not None and (folder / GENERATOR).is_dir():
         generator = Model.load(folder / GENERATOR)
+    elif "replaced_token" in preset.heads:
+        say(f"{folder}: a new generator is trained, as there is none")
     folder = model_folder(folder)
     model = Model.load(folder)
     _check_vocabulary(folder, model, store, say)

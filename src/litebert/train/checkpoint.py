@@ -46,8 +46,11 @@ class Checkpoints:
             write_tensors(scratch / WEIGHTS, dict(module.named_parameters()))
             write_tensors(scratch / OPTIMIZER, optimizer_tensors(optimizer))
             write_json(scratch / STATE, state)
-        for old in self.found()[: -self.keep]:
-            shutil.rmtree(old, ignore_errors=True)
+        found = self.found()
+        later = [path for path in found if int(path.name) > step]  # damaged: the run went back
+        earlier = found[: len(found) - len(later)]
+        for path in [*later, *earlier[: -self.keep]]:
+            shutil.rmtree(path, ignore_errors=True)
 
     def found(self) -> list[Path]:
         """All there are, oldest first."""

@@ -68,6 +68,7 @@ class Loop:
         self.group = self.stepper.group
         self._reset_times()
         self._saved = self._looked = time.monotonic()
+        self._saved_step = -1
         self._look_cost = self._pace = 0.0  # seconds of the last look, of the last step
 
     def run(self) -> bool:
@@ -173,8 +174,9 @@ class Loop:
 
     def _save(self) -> None:
         began = time.monotonic()
-        if self.group.leads:
+        if self.group.leads and self._saved_step != self.step:
             self.save(self.state())
+        self._saved_step = self.step
         self._saved = time.monotonic()
         self._logged += self._saved - began
 
@@ -202,6 +204,7 @@ class Loop:
         self.step, self.tokens = state["step"], state["tokens"]
         self.skipped = state["skipped"]
         self.clock.before = state["seconds"]
+        self._saved_step = self.step
         self.stream.restore(state["stream"])
         self.sums = Sums(self.sums.names, state["sums"]["counts"], state["sums"]["values"])
         self._reset_times()

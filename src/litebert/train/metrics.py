@@ -7,12 +7,15 @@ A resumed run cuts the file back to the length it had at the checkpoint, so no l
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from litebert.base.errors import FileError
 from litebert.objectives.base import Objective, Term
 
 Record = dict[str, Any]
@@ -68,22 +71,38 @@ class MetricsFile:
     def __init__(self, path: Path | None, size: int = 0) -> None:
         self.path = path
         if path is not None:
-            with path.open("ab") as stream:
+            with self._open() as stream:
                 stream.truncate(min(size, stream.tell()))
 
     def write(self, record: Record) -> None:
         """One more line."""
         if self.path is not None:
-            with self.path.open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps(record) + "\n")
+            with self._open() as stream:
+                stream.write(json.dumps(_plain(record), allow_nan=False).encode() + b"\n")
 
     def size(self) -> int:
         """Bytes so far, all of them on disk."""
         if self.path is None:
             return 0
-        with self.path.open("ab") as stream:
+        with self._open() as stream:
             os.fsync(stream.fileno())
             return stream.tell()
+
+    @contextmanager
+    def _open(self) -> Iterator[BinaryIO]:
+        assert self.path is not None
+        try:
+            with self.path.open("ab") as stream:
+                yield stream
+        except OSError as error:
+            raise FileError(f"{self.path}: cannot be written ({error})") from None
+
+
+def _plain(value: Any) -> Any:
+    """A record with null for numbers that are not finite: JSON has no others."""
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_metrics(run: Path) -> list[Record]:

@@ -14,6 +14,10 @@ from litebert.train.groups import parameter_groups
 from litebert.train.lamb import Lamb
 
 Tensors = dict[str, Tensor]
+MOMENTS: dict[type[Optimizer], tuple[str, ...]] = {
+    Lamb: ("mean", "square"),
+    torch.optim.AdamW: ("step", "exp_avg", "exp_avg_sq"),
+}
 
 
 def build_optimizer(module: nn.Module, settings: OptimizerSettings) -> Optimizer:
@@ -42,14 +46,17 @@ def optimizer_tensors(optimizer: Optimizer) -> Tensors:
 
 def restore_optimizer(optimizer: Optimizer, tensors: Tensors, where: str) -> None:
     """Put back what `optimizer_tensors` took."""
-    expected = [tuple(p.shape) for group in optimizer.param_groups for p in group["params"]]
+    shapes = [tuple(p.shape) for group in optimizer.param_groups for p in group["params"]]
+    moments = MOMENTS[type(optimizer)]
+    expected = {f"{index}.{name}" for index in range(len(shapes)) for name in moments}
+    if tensors and tensors.keys() != expected:
+        odd = min(tensors.keys() ^ expected)
+        raise FormatError(f"{where}: {odd!r} does not belong to both file and optimizer")
     state: dict[int, Tensors] = {}
     for name, tensor in tensors.items():
         index, _, moment = name.partition(".")
-        number = int(index) if index.isdigit() else -1
-        fits = 0 <= number < len(expected) and tuple(tensor.shape) in (expected[number], ())
-        if not fits:
-            raise FormatError(f"{where}: {name!r} is no state of this run's optimizer")
-        state.setdefault(number, {})[moment] = tensor
+        if tuple(tensor.shape) != (() if moment == "step" else shapes[int(index)]):
+            raise FormatError(f"{where}: {name!r} has another shape than the optimizer's")
+        state.setdefault(int(index), {})[moment] = tensor
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state, "param_groups": groups})

@@ -20,11 +20,12 @@ from torch.optim import Optimizer
 
 from litebert.base.budget import parse_budget
 from litebert.base.config import Tree, parse_sets
-from litebert.base.errors import FileError
+from litebert.base.errors import SettingsError
 from litebert.base.files import hold
 from litebert.base.runtime import keep_freed_memory, resolve_precision
 from litebert.corpus.statistics import piece_counts, unigram_level
 from litebert.corpus.store import Store
+from litebert.model.model import Model
 from litebert.objectives.learner import Learner
 from litebert.objectives.masking import Masker
 from litebert.planning.count import TRAINING_PASSES, flops_per_token
@@ -34,6 +35,7 @@ from litebert.train.alarms import Alarms
 from litebert.train.build import (
     build_learner,
     check_memory,
+    check_segments,
     fit_to_corpus,
     fit_to_models,
     open_start,
@@ -44,7 +46,7 @@ from litebert.train.loop import Clock, Loop
 from litebert.train.metrics import MetricsFile, Record, new_sums
 from litebert.train.optimizer import build_optimizer
 from litebert.train.parallel import Group, join_group
-from litebert.train.run import CHECKPOINTS, METRICS, describe, open_run, save_run
+from litebert.train.run import CHECKPOINTS, METRICS, describe, make_folder, open_run, save_run
 from litebert.train.schedule import peak_rate
 from litebert.train.signals import stop_requests
 from litebert.train.step import Stepper
@@ -85,7 +87,8 @@ def pretrain(
     clock, sets = Clock() if began is None else Clock(began=began), list(sets)
     settings = load_preset(preset, sets) if isinstance(preset, str) else preset
     if budget is not None:
-        settings = Preset.build({**settings.model_dump(), "budget": budget}, "budget")
+        parse_budget(budget)
+        settings = Preset.build({**settings.model_dump(), "budget": budget}, "preset")
     folders = [corpus] if isinstance(corpus, str | Path) else list(corpus)
     keep_freed_memory()
     with ExitStack() as held:
@@ -97,16 +100,9 @@ def pretrain(
         changes = parse_sets(sets)
         run = _Run(settings, changes, Store(folders), Path(out), group, clock, watcher)
         if group.leads:
-            _make(run.out)
+            make_folder(run.out)
             held.enter_context(hold(run.out, "litebert pretrain"))
         return run.go(Path(start) if start else None, stopping)
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder}: cannot be written ({error})") from None
 
 
 class _Run:
@@ -120,25 +116,29 @@ class _Run:
         self.group, self.clock = group, clock
         self.watcher = watcher if group.leads else Watcher()
         self.checkpoints = Checkpoints(out / CHECKPOINTS, preset.checkpoint.keep)
+        self.unseen_said = False
         store.require_whole()
 
     def go(self, start: Path | None, stopping: Callable[[], bool]) -> Result:
         """Build, resume, train, save."""
-        learner = self._learner(start)
+        models = self._fit(start)
         run = self._open(start)
         if run["finished"]:
             return self._result(run["step"], run["tokens"], run["seconds"], True)
         check_memory(self.preset, self.group.device)
         counts = piece_counts(self.store)
+        if not counts.sum():
+            raise SettingsError(f"{self.store.folders[0]}: holds no text to train on")
         run["unigram"] = unigram_level(counts)
+        masker = Masker(self.preset.masking, self.store.tokenizer, counts)
+        learner = build_learner(self.preset, self.group.device, models, self.watcher.say)
+        optimizer = build_optimizer(learner, self.preset.optimizer)
         if self.group.leads:
             save_run(self.out, run)
-        optimizer = build_optimizer(learner, self.preset.optimizer)
         state = self._resume(learner, optimizer)
         if state is None and start is None and self.preset.start == "warm":
             warm_start(learner, self.store, counts)
         self.group.align(learner)
-        masker = Masker(self.preset.masking, self.store.tokenizer, counts)
         with self._stream(masker) as stream:
             loop = self._loop(learner, optimizer, stream, masker, stopping, state)
             self._begin(learner, run["unigram"], loop)
@@ -189,14 +189,15 @@ class _Run:
             loop.restore(state)
         return loop
 
-    def _learner(self, start: Path | None) -> Learner:
-        say = self.watcher.say
+    def _fit(self, start: Path | None) -> tuple[Model | None, Model | None]:
+        """Make the preset fit the corpus, or the models to start from, which are returned."""
         if start is None:
             self.preset = fit_to_corpus(self.preset, self.store)
-            return build_learner(self.preset, self.group.device, (None, None), say)
-        models = open_start(start, self.preset, self.store, say)
+            return None, None
+        models = open_start(start, self.preset, self.store, self.watcher.say)
         self.preset = fit_to_models(self.preset, self.changes, *models)
-        return build_learner(self.preset, self.group.device, models, say)
+        check_segments(self.preset, self.store)
+        return models
 
     def _open(self, start: Path | None) -> dict[str, Any]:
         run = None
@@ -242,6 +243,8 @@ class _Run:
         loading, depth = stream.plan[-1].loading, stream.plan[stream.stage].depth
         wanted = preset.evaluation.sequences
         batches = list(held_out(self.store, loading, masker, wanted, group))
+        if not batches:
+            self._say_unseen("no document fell into the held-out share")
         sums = measure(learner, iter(batches), group, preset.precision, preset.data.at_once, depth)
         record = sums.means()
         guesser = learner.generator or learner.model
@@ -270,10 +273,13 @@ class _Run:
             }
         )
         if not self.store.info.held_out:
-            self.watcher.say(
-                f"{self.store.folders[0]}: prepared without held-out text, so nothing is measured "
-                "on unseen documents"
-            )
+            self._say_unseen("prepared without held-out text")
+
+    def _say_unseen(self, why: str) -> None:
+        if not self.unseen_said:
+            self.unseen_said = True
+            where = self.store.folders[0]
+            self.watcher.say(f"{where}: {why}, so nothing is measured on unseen documents")
 
     def _finish(self, learner: Learner, loop: Loop, run: dict[str, Any]) -> None:
         """The model folders, and what the run took."""

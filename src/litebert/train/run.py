@@ -26,6 +26,7 @@ RUN, METRICS, CHECKPOINTS, MODEL, GENERATOR = (
     "run.json", "metrics.jsonl", "checkpoints", "model", "generator",
 )  # fmt: skip
 RUN_VERSION = 1
+SCRATCH = f".{RUN}"
 FREE = ("title", "checkpoint", "log")  # settings that may change when a run is resumed
 
 
@@ -35,17 +36,28 @@ def describe(preset: Preset, corpus: str, start: str | None) -> dict[str, Any]:
     return {"format": RUN_VERSION, "settings": settings, "corpus": corpus, "from": start}
 
 
+def make_folder(folder: Path) -> None:
+    """A folder for a run: new, empty, or that of a run."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        there = [entry.name for entry in folder.iterdir()]
+        mine = (folder / "lock").is_file() and (folder / "lock").stat().st_size == 0
+    except OSError as error:
+        raise FileError(f"{folder}: cannot be written ({error})") from None
+    begun = mine and set(there) <= {"lock", SCRATCH}  # killed before it was described
+    if there and RUN not in there and not begun:
+        raise FileError(f"{folder}: already exists and is no run; name another folder")
+
+
 def open_run(folder: Path, description: dict[str, Any]) -> dict[str, Any]:
-    """The run of a folder, begun now or before; one of other settings is refused."""
+    """The run of a folder; a new one is not written yet, one of other settings is refused."""
     path = folder / RUN
     if not path.exists():
-        if any(entry.name != "lock" for entry in folder.iterdir()):
-            raise FileError(f"{folder}: already exists and is no run; name another folder")
         versions = {
             "litebert": version("litebert"), "torch": torch.__version__,
             "python": platform.python_version(),
         }  # fmt: skip
-        save_run(folder, {**description, "versions": versions, "finished": False})
+        return {**description, "versions": versions, "finished": False}
     run = read_json(path)
     difference = first_difference(_fixed(run), _fixed(description))
     if difference is not None:
@@ -69,9 +81,11 @@ def _fixed(run: dict[str, Any]) -> dict[str, Any]:
 
 def save_run(folder: Path, run: dict[str, Any]) -> None:
     """Write run.json, whole."""
-    scratch = folder / f".{RUN}"
-    write_json(scratch, run)
-    scratch.replace(folder / RUN)
+    try:
+        write_json(folder / SCRATCH, run)
+        (folder / SCRATCH).replace(folder / RUN)
+    except OSError as error:
+        raise FileError(f"{folder / RUN}: cannot be written ({error})") from None
 
 
 def model_folder(folder: Path) -> Path:

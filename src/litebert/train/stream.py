@@ -27,7 +27,7 @@ def legs(preset: Preset) -> list[Leg]:
     """The stages of a preset, or the one that it is."""
     result, until = [], 0.0
     for number, stage in enumerate(preset.stages or (Stage(share=1.0),)):
-        until += stage.share
+        until = round(until + stage.share, 9)  # 0.1 + 0.2 is not 0.3 in binary
         loading = LoaderSettings(
             arrangement=preset.data.arrangement,
             length=stage.length or preset.data.length,

@@ -52,6 +52,8 @@ def warm_start(learner: Learner, store: Store, counts: Numbers) -> None:
             projection.weight.copy_(_orthogonal(projection.weight, generator))
         if "masked_language" in model.heads:
             _start_head(model.heads["masked_language"], projection, counts)
+        if "span_boundary" in model.heads:
+            _start_bias(model.heads["span_boundary"], counts)
 
 
 def _start_tables(model: Model, vectors: Tensor) -> None:
@@ -85,6 +87,11 @@ def _start_head(head: Any, projection: nn.Linear | None, counts: Numbers) -> Non
     """Back from H to E the way the tokens came, and each piece's frequency as its bias."""
     if projection is not None:
         head.dense.weight.copy_(projection.weight.T)
+    _start_bias(head, counts)
+
+
+def _start_bias(head: Any, counts: Numbers) -> None:
+    """Guessing by frequency, each piece seen once more than it was."""
     shares = torch.ones(len(head.bias))
     shares[: len(counts)] += torch.from_numpy(counts)
     head.bias.copy_((shares / shares.sum()).log())

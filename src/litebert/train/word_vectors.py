@@ -59,5 +59,5 @@ def _company(store: Store, frequent: Numbers) -> Tensor:
 def _information(near: Tensor) -> Tensor:
     """Positive pointwise mutual information, in the memory of the counts."""
     context = near.sum(0) ** SMOOTHING
-    chance = near.sum(1, keepdim=True) * (context / context.sum())
+    chance = near.sum(1, keepdim=True) * (context / context.sum().clamp(min=1e-9))
     return near.div_(chance.clamp_(min=1e-9)).clamp_(min=1).log_()

@@ -1,0 +1,283 @@
+"""Masking as ELECTRA and SpanBERT do it, and batches taken apart and put together again."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+from itertools import pairwise
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from litebert.base.errors import SettingsError
+from litebert.corpus.batch import Batch, cut, join
+from litebert.objectives.masking import Masker, Masking, choose, find_words
+from litebert.presets.load import load_preset
+from tests.corpus.stores import SPECIAL, assert_distributed, binomial_error
+from tests.objectives.test_masking import (
+    VOCABULARY,
+    Shape,
+    alike,
+    make_batch,
+    make_tokenizer,
+    mask,
+    shapes,
+    wanted_budget,
+)
+
+ELECTRA: dict[str, Any] = {"unit": "token", "mask": 0.85, "random": 0.0, "repeated": True}
+SPANBERT = load_preset("spanbert-base").masking
+
+
+def test_the_presets_say_so() -> None:
+    electra = load_preset("electra-small").masking
+    assert electra == Masking(**ELECTRA)
+    assert (SPANBERT.unit, SPANBERT.rounding, SPANBERT.filler) == ("span", "up", "unigram")
+    assert (SPANBERT.together, SPANBERT.share, SPANBERT.mask) == (True, 0.15, 0.8)
+
+
+# ELECTRA: places drawn with replacement.
+
+
+@pytest.mark.parametrize("length", [12, 33, 128, 512])
+def test_places_coincide_as_often_as_draws_with_replacement(length: int) -> None:
+    """k draws from n places leave n (1 - (1 - 1/n)^k) distinct ones on average."""
+    count = 200_000 // length
+    batch = alike([[1] * (length - 2)], count)
+    found = mask(batch, **ELECTRA)
+    distinct = np.bincount(batch.sequence[found.positions], minlength=count)
+    places, draws = length - 2, wanted_budget(length)
+    missed = (1 - 1 / places) ** draws
+    pair = (1 - 2 / places) ** draws  # that two given places are both missed
+    spread = places * missed * (1 - missed) + places * (places - 1) * (pair - missed**2)
+    error = 5 * math.sqrt(max(spread, 0.0) / count) + 1e-9
+    assert abs(distinct.mean() - places * (1 - missed)) < error
+    assert distinct.max() <= draws
+    assert distinct.min() >= 1
+
+
+def test_a_large_share_still_leaves_tokens_unmasked() -> None:
+    """With replacement 60 % of draws leave (1 - 1/n)^0.6n = 55 % of tokens; without, 40 %."""
+    batch = alike([[1] * 98], 500)
+    found = mask(batch, **ELECTRA, share=0.6)
+    hidden = len(found.positions) / (98 * 500)
+    assert abs(hidden - (1 - (1 - 1 / 98) ** 60)) < 0.01
+
+
+def test_all_places_are_drawn_alike() -> None:
+    batch = alike([[1] * 17, [1] * 20], 20_000)
+    found = mask(batch, **ELECTRA)
+    places = np.bincount(batch.offset[found.positions], minlength=40)
+    assert places[[0, 18, 39]].tolist() == [0, 0, 0]
+    text = np.delete(places, [0, 18, 39])
+    chance = 1 - (1 - 1 / 37) ** wanted_budget(40)
+    assert np.abs(text / 20_000 - chance).max() < binomial_error(20_000, chance)
+
+
+def test_electra_masks_85_percent_and_keeps_the_rest() -> None:
+    batch = alike([[1] * 126], 3000)
+    found = mask(batch, **ELECTRA)
+    now = found.ids[found.positions]
+    hidden = now == SPECIAL.mask
+    assert (now[~hidden] == found.targets[~hidden]).all(), "a token became a random one"
+    assert abs(hidden.mean() - 0.85) < binomial_error(len(now), 0.85)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(shapes=shapes, seed=st.integers(0, 10**6), share=st.sampled_from([0.01, 0.15, 0.25, 0.9]))
+def test_any_batch_repeatedly(shapes: list[Shape], seed: int, share: float) -> None:
+    batch = make_batch(shapes, seed)
+    found = mask(batch, **ELECTRA, share=share)
+    assert batch.inside[found.positions].all()
+    assert (np.diff(found.positions) > 0).all()
+    assert (found.targets == batch.ids[found.positions]).all()
+    counts = np.bincount(batch.sequence[found.positions], minlength=len(batch))
+    draws = np.maximum(np.rint(share * batch.lengths), 1)
+    assert (counts >= 1).all()
+    assert (counts <= draws).all()
+    for number in range(len(batch)):
+        alone = mask(batch.part(number, number + 1), **ELECTRA, share=share)
+        assert alone.ids.tolist() == found.part(number, number + 1).ids.tolist()
+
+
+def test_repeated_draws_need_single_tokens() -> None:
+    with pytest.raises(ValidationError, match="token"):
+        Masking(unit="span", repeated=True)
+
+
+# SpanBERT: random tokens as the text has them.
+
+
+def piece_counts() -> NDArray[np.int64]:
+    """A steep distribution with gaps; of the special pieces only the unknown one occurs."""
+    counts = np.array([200_000 // (rank + 1) for rank in range(VOCABULARY)], dtype=np.int64)
+    counts[::7] = 0
+    counts[:5] = [0, 40_000, 0, 0, 0]
+    return counts
+
+
+def fillers(specials: bool, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How often each piece came in place of a token, of 200,000."""
+    options = Masking(
+        unit="token", share=0.5, mask=0.0, random=1.0, filler="unigram", specials=specials
+    )
+    batch = alike([[1] * 98], 4000)
+    found = Masker(options, make_tokenizer(), counts)(batch)
+    return np.bincount(found.ids[found.positions], minlength=VOCABULARY)
+
+
+@pytest.mark.parametrize("specials", [True, False])
+def test_random_tokens_follow_the_counts(specials: bool) -> None:
+    counts = piece_counts()
+    found = fillers(specials, counts)
+    allowed = counts.astype(float)
+    if not specials:
+        allowed[:5] = 0
+    assert found.sum() == 200_000
+    assert_distributed(found, allowed / allowed.sum() * found.sum())
+
+
+@pytest.mark.parametrize("piece", [5, VOCABULARY - 1])
+def test_a_text_of_one_piece(piece: int) -> None:
+    counts = np.zeros(VOCABULARY, dtype=np.int64)
+    counts[piece] = 3
+    assert fillers(True, counts)[piece] == 200_000
+
+
+def test_unigram_needs_counts() -> None:
+    with pytest.raises(SettingsError, match="counts"):
+        Masker(Masking(filler="unigram"), make_tokenizer())
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("specials", [True, False])
+def test_counts_of_nothing_are_refused_in_a_sentence(specials: bool) -> None:
+    """An empty text, or one of unknown pieces only where special ones may not be drawn."""
+    counts = np.zeros(VOCABULARY, dtype=np.int64)
+    counts[1] = 0 if specials else 9
+    with pytest.raises(SettingsError):
+        Masker(Masking(filler="unigram", specials=specials), make_tokenizer(), counts)
+
+
+def test_mean_length_of_spanberts_spans() -> None:
+    """Geometric with p = 0.2 over 1 … 10 words, renormalised: 3.80 on average."""
+    batch = alike([[1] * 510], 1500)
+    starts = (make_tokenizer().word_starts[batch.ids] | batch.begins) & batch.inside
+    runs = choose(batch, find_words(batch, starts), SPANBERT)
+    lengths = []
+    for row in runs.reshape(len(batch), -1):
+        first = np.flatnonzero(row == row[row > 0].min())
+        if first[0] <= 501:  # ten words are left
+            lengths.append(len(first))
+    share = 0.2 * 0.8 ** np.arange(10) / (1 - 0.8**10)
+    mean = float((share * np.arange(1, 11)).sum())
+    assert mean == pytest.approx(3.80, abs=0.005)
+    assert abs(np.mean(lengths) - mean) < 5 * np.std(lengths) / math.sqrt(len(lengths))
+    assert max(lengths) == 10
+
+
+def test_spanbert_as_a_whole() -> None:
+    """Budget rounded up and filled; a merged span is masked, replaced or kept as one."""
+    batch = alike([[1, 2, 1, 3] * 30], 1500)
+    counts = piece_counts()
+    counts[:105] = 0  # random tokens cannot be what stood there: these continue a word
+    batch = replace(batch, ids=np.where(batch.inside, 7, batch.ids).astype(np.int32))
+    found = Masker(SPANBERT, make_tokenizer(), counts)(batch)
+    hidden = np.bincount(batch.sequence[found.positions], minlength=1500)
+    assert set(hidden.tolist()) == {wanted_budget(int(batch.lengths[0]), "up")}
+    now = found.ids[found.positions]
+    kind = np.where(now == SPECIAL.mask, 0, np.where(now == 7, 2, 1))
+    span = np.cumsum(np.append(True, np.diff(found.positions) > 1)) - 1
+    size = np.bincount(span)
+    kinds = np.stack([np.bincount(span, kind == one) for one in range(3)])
+    assert ((kinds == 0) | (kinds == size)).all(), "a span was treated in two ways"
+    assert_distributed((kinds > 0).sum(1), np.array([0.8, 0.1, 0.1]) * len(size))
+
+
+def test_the_counts_are_part_of_what_decides_the_masks() -> None:
+    """A saved position must not go on with another text's random tokens."""
+    one = Masker(SPANBERT, make_tokenizer(), piece_counts())
+    two = Masker(SPANBERT, make_tokenizer(), piece_counts()[::-1].copy())
+    assert one.fingerprint() == Masker(SPANBERT, make_tokenizer(), piece_counts()).fingerprint()
+    assert one.fingerprint() != two.fingerprint()
+
+
+# Parts of a batch.
+
+
+def masked_batch(shapes: list[Shape], seed: int) -> Batch:
+    batch = make_batch(shapes, seed)
+    labels = np.random.default_rng(seed).integers(-1, 2, len(batch)).astype(np.int8)
+    return mask(replace(batch, labels=labels))
+
+
+def joined(parts: list[Batch]) -> Batch:
+    """Masked batches end to end, each place moved by the tokens before it."""
+    before = np.cumsum([0, *(len(part.ids) for part in parts)])
+    moved = [replace(part, positions=part.positions + start)
+             for part, start in zip(parts, before[:-1], strict=True)]  # fmt: skip
+    return join(moved)
+
+
+def assert_equal(one: Batch, two: Batch) -> None:
+    for column in fields(Batch):
+        mine, theirs = getattr(one, column.name), getattr(two, column.name)
+        assert mine.dtype == theirs.dtype, column.name
+        np.testing.assert_array_equal(mine, theirs, err_msg=column.name)
+
+
+many_shapes = st.lists(
+    st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=12), min_size=1, max_size=2),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(shapes=many_shapes, seed=st.integers(0, 10**6), tokens=st.integers(1, 150))
+def test_what_is_cut_can_be_joined(shapes: list[Shape], seed: int, tokens: int) -> None:
+    batch = masked_batch(shapes, seed)
+    parts = cut(batch, tokens)
+    assert_equal(joined(parts), batch)
+    for part in parts:
+        assert len(part) == 1 or len(part.ids) <= tokens
+        assert len(part)
+    for one, two in pairwise(parts):  # no part is smaller than it must be
+        assert len(one.ids) + int(two.lengths[0]) > tokens
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(data=st.data(), shapes=many_shapes, seed=st.integers(0, 10**6))
+def test_any_part_is_the_batch_of_its_sequences(
+    data: st.DataObject, shapes: list[Shape], seed: int
+) -> None:
+    batch = masked_batch(shapes, seed)
+    first = data.draw(st.integers(0, len(batch)))
+    last = data.draw(st.integers(first, len(batch)))
+    part = batch.part(first, last)
+    assert len(part) == last - first
+    mine = (batch.sequence >= first) & (batch.sequence < last)
+    assert part.ids.tolist() == batch.ids[mine].tolist()
+    assert part.labels.tolist() == batch.labels[first:last].tolist()
+    assert part.keys.tolist() == batch.keys[first:last].tolist()
+    assert part.targets.tolist() == batch.targets[mine[batch.positions]].tolist()
+    whole = batch.ids.copy()
+    whole[batch.positions] = batch.targets
+    again = part.ids.copy()
+    again[part.positions] = part.targets
+    assert again.tolist() == whole[mine].tolist()
+    assert part.offset.tolist() == batch.offset[mine].tolist()
+    assert_equal(joined([batch.part(0, first), part, batch.part(last, len(batch))]), batch)
+
+
+def test_nothing_is_cut_into_nothing() -> None:
+    assert cut(make_batch([]), 10) == []
+    batch = masked_batch([[[1] * 5], [[1] * 50]], 0)
+    assert [part.lengths.tolist() for part in cut(batch, 1)] == [[7], [52]]
+    assert [part.lengths.tolist() for part in cut(batch, 58)] == [[7], [52]]
+    assert [part.lengths.tolist() for part in cut(batch, 59)] == [[7, 52]]

@@ -1,0 +1,266 @@
+"""One big batch, the same batch in parts, the same batch over ranks: one loss, one gradient.
+
+Every denominator is that of the whole batch: masked tokens, sentence pairs, span-boundary tokens,
+tokens to judge; also where a part or a rank has none of a kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from litebert.corpus.batch import Batch, cut
+from litebert.corpus.loader import Loader
+from litebert.corpus.store import Store
+from litebert.objectives.base import to_inputs
+from litebert.objectives.learner import Learner
+from litebert.objectives.masking import Masker
+from litebert.presets.recipe import Preset
+from litebert.train.build import build_learner, fit_to_corpus
+from litebert.train.metrics import FIELDS
+from litebert.train.optimizer import build_optimizer
+from litebert.train.parallel import CPU, Group
+from litebert.train.step import Outcome, Stepper
+from litebert.train.stream import legs
+from tests.distributed import small, write_store
+
+SEQUENCES = 32
+NEAR = 1e-6  # relative, in float32
+KINDS = ("albert-base", "bert-base", "roberta-base", "electra-small", "spanbert-base")
+Change = Callable[[Batch], Batch]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return Store([write_store(tmp_path_factory.mktemp("corpus"))])
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def still(name: str, store: Store) -> Preset:
+    """A preset without dropout, for a batch of 32."""
+    quiet = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    changes = {"model": quiet, "data": {"batch": SEQUENCES, "by": "sequences", "length": 48}}
+    if name.startswith("electra"):
+        changes["generator"] = quiet
+    return fit_to_corpus(small(name, **changes), store)
+
+
+def a_batch(preset: Preset, store: Store) -> Batch:
+    """The first batch of a run."""
+    masker = Masker(preset.masking, store.tokenizer, np.ones(store.tokenizer.vocab_size, int))
+    return next(Loader(store, legs(preset)[0].loading, masker))
+
+
+def stepper(preset: Preset, group: Group, at_once: int = 10**6) -> Stepper:
+    """A step that computes gradients and leaves the weights as they are."""
+    learner = build_learner(preset, CPU, (None, None), print)
+    optimizer = build_optimizer(learner, preset.optimizer)
+    return Stepper(learner, optimizer, group, clip=0, at_once=at_once, seed=0, precision="fp32")
+
+
+@dataclass(frozen=True)
+class Rank(Group):
+    """One of two ranks, run one after the other: it knows what both would have summed."""
+
+    totals: list[float] = field(default_factory=list)
+
+    def total(self, numbers: Sequence[float]) -> list[float]:
+        return list(self.totals)
+
+    def add_up(self, tensor: Tensor) -> None:
+        """The test does."""
+
+
+def loss_of(learner: Learner, outcome: Outcome) -> float:
+    """The loss of a step from what it reports."""
+    rows = zip(learner.objectives, outcome.counts, outcome.values, strict=True)
+    return sum(o.weight * row[0] / (count + o.extra) for o, count, row in rows if count)
+
+
+def whole(preset: Preset, batch: Batch) -> tuple[float, Tensor]:
+    """Loss and gradient of the batch at once."""
+    step = stepper(preset, Group())
+    outcome = step(batch, 0, 0.0, None, [])
+    return loss_of(step.learner, outcome), step.gradients.values.clone()
+
+
+def in_parts(preset: Preset, batch: Batch, parts: int) -> tuple[float, Tensor]:
+    """The same, accumulated."""
+    tokens = -(-len(batch.ids) // parts)
+    assert len(cut(batch, tokens)) >= parts
+    step = stepper(preset, Group(), tokens)
+    outcome = step(batch, 0, 0.0, None, [])
+    return loss_of(step.learner, outcome), step.gradients.values.clone()
+
+
+def over_ranks(preset: Preset, shares: list[Batch]) -> tuple[float, Tensor]:
+    """The same, each rank its share, added up."""
+    learner = stepper(preset, Group()).learner
+    totals = [float(sum(row)) for row in zip(*map(learner.counts, shares), strict=True)]
+    steps = [
+        stepper(preset, Rank(rank, len(shares), CPU, totals)) for rank in range(len(shares))
+    ]  # fmt: skip
+    outcomes = [step(s, 0, 0.0, None, []) for step, s in zip(steps, shares, strict=True)]
+    losses = [loss_of(learner, outcome) for outcome in outcomes]
+    return sum(losses), torch.stack([step.gradients.values for step in steps]).sum(0)
+
+
+def halves(batch: Batch) -> list[Batch]:
+    return [batch.part(0, SEQUENCES // 2), batch.part(SEQUENCES // 2, SEQUENCES)]
+
+
+def assert_near(one: tuple[float, Tensor], other: tuple[float, Tensor]) -> None:
+    assert one[0] == pytest.approx(other[0], rel=NEAR)
+    assert ((one[1] - other[1]).norm() / other[1].norm()).item() < NEAR
+
+
+def as_it_is(batch: Batch) -> Batch:
+    return batch
+
+
+def no_pairs_in_front(batch: Batch) -> Batch:
+    """The first half has nothing to decide between."""
+    labels = batch.labels.copy()
+    labels[: SEQUENCES // 2] = -1
+    return replace(batch, labels=labels)
+
+
+def no_masks_in_front(batch: Batch) -> Batch:
+    """The first half has no masked token, so no span either."""
+    first = batch.starts[SEQUENCES // 2]
+    kept = batch.positions >= first
+    ids = batch.ids.copy()
+    ids[batch.positions[~kept]] = batch.targets[~kept]
+    return replace(batch, ids=ids, positions=batch.positions[kept], targets=batch.targets[kept])
+
+
+def no_pairs_at_all(batch: Batch) -> Batch:
+    """No pair is decided anywhere."""
+    return replace(batch, labels=np.full_like(batch.labels, -1))
+
+
+CASES = [
+    *((name, as_it_is) for name in KINDS),
+    *((name, no_masks_in_front) for name in ("albert-base", "electra-small", "spanbert-base")),
+    ("albert-base", no_pairs_in_front),
+    ("bert-base", no_pairs_in_front),
+    ("albert-base", no_pairs_at_all),
+]
+
+
+@pytest.mark.parametrize(("name", "change"), CASES)
+def test_parts_and_ranks_change_nothing(name: str, change: Change, store: Store) -> None:
+    preset = still(name, store)
+    batch = change(a_batch(preset, store))
+    assert len(batch) == SEQUENCES
+    once = whole(preset, batch)
+    assert once[1].norm() > 0
+    assert_near(in_parts(preset, batch, 4), once)
+    assert_near(over_ranks(preset, halves(batch)), once)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_rank_without_any_sequence(name: str, store: Store) -> None:
+    preset = still(name, store)
+    batch = a_batch(preset, store)
+    assert_near(over_ranks(preset, [batch, batch.part(0, 0)]), whole(preset, batch))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_gradient_is_that_of_the_mean_losses(name: str, store: Store) -> None:
+    """Against autograd on the losses written out: sums over counts, weights on top."""
+    preset = still(name, store)
+    batch = a_batch(preset, store)
+    loss, gradient = whole(preset, batch)
+    learner = build_learner(preset, CPU, (None, None), print)
+    terms = learner(to_inputs(batch, CPU))
+    counts = learner.counts(batch)
+    names = [objective.name for objective in learner.objectives]
+    denominators = [n + (o == "span_boundary") for n, o in zip(counts, names, strict=True)]
+    weights = [50.0 if name == "replaced_token" else 1.0 for name in names]
+    expected = sum(
+        w * t.loss / n for w, t, n in zip(weights, terms, denominators, strict=True) if n
+    )
+    assert isinstance(expected, Tensor)
+    expected.backward()
+    assert loss == pytest.approx(expected.item(), rel=NEAR)
+    reference = {n: p.grad for n, p in learner.named_parameters() if p.grad is not None}
+    step = stepper(preset, Group())
+    step(batch, 0, 0.0, None, [])
+    for parameter_name, parameter in step.learner.named_parameters():
+        found = reference.get(parameter_name)
+        assert parameter.grad is not None
+        if found is None:
+            assert not parameter.grad.any()
+        else:
+            torch.testing.assert_close(parameter.grad, found, rtol=1e-5, atol=1e-7)
+    assert gradient.norm().item() == pytest.approx(
+        torch.stack([g.norm() for g in reference.values()]).norm().item(), rel=1e-5
+    )
+
+
+def test_counts_are_those_of_the_batch(store: Store) -> None:
+    preset = still("spanbert-base", store)
+    batch = a_batch(preset, store)
+    outcome = stepper(preset, Group())(batch, 0, 0.0, None, [7.0])
+    assert outcome.counts[0] == len(batch.targets)
+    assert 0 < outcome.counts[1] <= len(batch.targets)
+    assert outcome.asides == [7.0]
+    assert [len(row) for row in outcome.values] == [len(FIELDS)] * 2
+
+
+def test_dropout_is_a_function_of_seed_step_rank_and_part(store: Store) -> None:
+    preset = fit_to_corpus(small("albert-base", data={"batch": 8}), store)
+    batch = a_batch(preset, store)
+
+    def gradient(number: int, rank: int = 0, noise: int = 0) -> Tensor:
+        counts = [float(n) for n in stepper(preset, Group()).learner.counts(batch)]
+        step = stepper(preset, Rank(rank, 2, CPU, counts))
+        torch.manual_seed(noise)
+        step(batch, number, 0.0, None, [])
+        return step.gradients.values.clone()
+
+    assert torch.equal(gradient(3), gradient(3, noise=99))
+    assert not torch.equal(gradient(3), gradient(4))
+    assert not torch.equal(gradient(3), gradient(3, rank=1))
+
+
+def test_gradients_are_clipped_by_their_common_norm(store: Store) -> None:
+    preset = still("albert-base", store)
+    batch = a_batch(preset, store)
+    step = stepper(preset, Group())
+    norm = step(batch, 0, 0.0, None, []).norm
+    free = step.gradients.values.clone()
+    step.clip = norm / 4
+    assert step(batch, 0, 0.0, None, []).norm == pytest.approx(norm)
+    torch.testing.assert_close(step.gradients.values, free / 4, rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_step_that_is_not_finite_is_not_applied(value: float, store: Store) -> None:
+    preset = still("albert-base", store)
+    batch = a_batch(preset, store)
+    step = stepper(preset, Group())
+    step(batch, 0, 1e-3, None, [])
+    first = next(step.learner.parameters())
+    first.data[0, 0] = 0.0
+    before = [parameter.detach().clone() for parameter in step.learner.parameters()]
+    moments = [tensor.clone() for tensor in step.optimizer.state[first].values()]
+    step.learner.model.heads["masked_language"].register_forward_pre_hook(
+        lambda _, inputs: (inputs[0] * value, *inputs[1:])
+    )
+    outcome = step(batch, 1, 1e-3, None, [])
+    assert not outcome.applied
+    for ours, parameter in zip(before, step.learner.parameters(), strict=True):
+        assert torch.equal(ours, parameter)
+    for ours, tensor in zip(moments, step.optimizer.state[first].values(), strict=True):
+        assert torch.equal(ours, tensor)
