@@ -1,4 +1,4 @@
-"""What tests share: quiet transformers, fixed seeds, and the optional real data."""
+"""What tests share: quiet transformers, one thread, fixed seeds, and the optional real data."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 import torch
 
 os.environ["HF_HUB_OFFLINE"] = "1"
+torch.set_num_threads(1)  # a worker has a core; sums of equal order whatever the machine
 
 REAL_DATA = Path(os.environ.get("LITEBERT_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

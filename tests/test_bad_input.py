@@ -517,8 +517,8 @@ def test_more_depth_than_layers_needs_shared_ones() -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_sequence_too_long_is_refused(packed: bool) -> None:
-    preset = litebert.load_preset("albert-tiny", ["model.max_position_embeddings=8", SMALL])
-    model = litebert.Model.create(preset.model)
+    few = ["model.max_position_embeddings=8", "data.length=8", SMALL]
+    model = litebert.Model.create(litebert.load_preset("albert-tiny", few).model)
     ids = torch.ones(9, dtype=torch.long)
     with pytest.raises(SettingsError, match=r"9 tokens is too long.*positions for 8"):
         model(ids, lengths=[9]) if packed else model(ids[None])

@@ -24,7 +24,7 @@ from litebert.train.parallel import Group, join_group
 from litebert.train.pretrain import pretrain
 from litebert.train.step import Stepper
 from litebert.train.stream import legs
-from tests.distributed import (
+from tests.train.runs import (
     Blow,
     Notes,
     Told,
@@ -60,11 +60,6 @@ def endings(tmp_path_factory: pytest.TempPathFactory, corpus: Path) -> Any:
         return made[name]
 
     return undisturbed
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 def finish(preset: Preset, corpus: Path, out: Path) -> list[Told]:

@@ -21,7 +21,7 @@ from litebert.train import checkpoint
 from litebert.train.checkpoint import Checkpoints, check_whole, restore
 from litebert.train.optimizer import build_optimizer
 from litebert.train.pretrain import pretrain
-from tests.distributed import (
+from tests.train.runs import (
     Blow,
     Notes,
     Told,
@@ -67,11 +67,6 @@ def stopped(tmp_path_factory: pytest.TempPathFactory, corpus: Path, preset: Pres
 def killed(stopped: Path, tmp_path: Path) -> Path:
     """A copy of the killed run, to be damaged."""
     return Path(shutil.copytree(stopped, tmp_path / "killed"))
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 def flip_bit(path: Path, chance: random.Random) -> None:

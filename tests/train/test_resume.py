@@ -30,7 +30,7 @@ from litebert.train.pretrain import pretrain
 from litebert.train.step import Stepper
 from litebert.train.stream import Stream, legs
 from litebert.train.watch import Watcher
-from tests.distributed import (
+from tests.train.runs import (
     Blow,
     Notes,
     Told,
@@ -68,11 +68,6 @@ def endings(tmp_path_factory: pytest.TempPathFactory, corpus: Path) -> Any:
         return made[name]
 
     return undisturbed
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 def disturb(

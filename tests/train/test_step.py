@@ -27,7 +27,7 @@ from litebert.train.optimizer import build_optimizer
 from litebert.train.parallel import CPU, Group
 from litebert.train.step import Outcome, Stepper
 from litebert.train.stream import legs
-from tests.distributed import small, write_store
+from tests.train.runs import small, write_store
 
 SEQUENCES = 32
 NEAR = 1e-6  # relative, in float32
@@ -38,11 +38,6 @@ Change = Callable[[Batch], Batch]
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return Store([write_store(tmp_path_factory.mktemp("corpus"))])
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 def still(name: str, store: Store) -> Preset:
