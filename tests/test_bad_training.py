@@ -193,6 +193,17 @@ def test_impossible_betas(
     assert_all_in(["betas"], refused(*arguments(preset, folder, tmp_path / "run", more)))
 
 
+def test_a_budget_spent_before_the_first_step(
+    refused: Refused, corpus: Path, tmp_path: Path
+) -> None:
+    """Refused, and the folder is free for the next try."""
+    out = tmp_path / "run"
+    sentence = refused(*arguments(ALBERT, corpus, out, "--budget", "0.01s"))
+    assert_all_in(["too short", "starting"], sentence)
+    name, *sets = ALBERT
+    assert litebert.pretrain(name, corpus, out, sets=sets).finished
+
+
 def test_a_word_said_once_in_a_bad_budget(refused: Refused, corpus: Path, tmp_path: Path) -> None:
     sentence = refused(*arguments(ALBERT, corpus, tmp_path / "run", "--budget", "soon"))
     assert sentence.count("budget") == 1, sentence

@@ -48,10 +48,11 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Write a JSON object for people to read: indented, in the given order."""
-    path.write_text(_as_text(content), encoding="utf-8")
+    path.write_text(as_text(content), encoding="utf-8")
 
 
-def _as_text(content: dict[str, Any]) -> str:
+def as_text(content: dict[str, Any]) -> str:
+    """A JSON object as we write it."""
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -64,6 +65,7 @@ def write_whole(path: Path, content: bytes) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         scratch.replace(path)
+        _sync(path.parent)
     except OSError as error:
         raise FileError(f"{path}: cannot be written ({error})") from None
     finally:
@@ -106,7 +108,7 @@ def read_manifest(folder: Path) -> dict[str, dict[str, Any]]:
     files = manifest.get("files")
     if not isinstance(files, dict) or not all(map(_is_entry, files, files.values())):
         files = None
-    if files is None or _as_text(manifest) != (folder / MANIFEST).read_text(encoding="utf-8"):
+    if files is None or as_text(manifest) != (folder / MANIFEST).read_text(encoding="utf-8"):
         raise FormatError(f"{folder / MANIFEST}: damaged, or not a manifest; copy the folder again")
     return files
 
@@ -154,6 +156,7 @@ def new_folder(destination: Path, *, overwrite: bool = False) -> Iterator[Path]:
         flush(scratch)
         scratch.chmod(0o755)
         _replace(scratch, destination)
+        _sync(destination.parent)
     except OSError as error:
         raise FileError(f"{destination}: cannot be written ({error})") from error
     finally:
@@ -182,11 +185,16 @@ def _is_empty_folder(path: Path) -> bool:
 def flush(folder: Path) -> None:
     """Have a folder and all in it written to disk."""
     for path in [*folder.rglob("*"), folder]:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        _sync(path)
+
+
+def _sync(path: Path) -> None:
+    """Have one file, or the names in one folder, written to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _replace(scratch: Path, destination: Path) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from litebert.base.budget import Budget
-from litebert.base.errors import LitebertError
+from litebert.base.errors import LitebertError, SettingsError
 from litebert.presets.recipe import CheckpointSettings, EvaluationSettings, ScheduleSettings
 from litebert.train.metrics import MetricsFile, Record, Sums
 from litebert.train.schedule import rate_at
@@ -71,9 +71,17 @@ class Loop:
         self._saved_step = -1
         self._look_cost = self._pace = 0.0  # seconds of the last look, of the last step
 
+    def start_clock(self) -> None:
+        """See how much of a budget of time is spent already; refuse one that leaves no step."""
+        self.share = self.group.tell(self._share_of_time(0.0))
+        if self.step == 0 and self.share >= 1:
+            raise SettingsError(
+                f"a budget of {self.budget.amount:.0f} s is too short: {self.clock.spent():.1f} s "
+                f"went into starting and {self.closing:.1f} s are kept for saving; give it more"
+            )
+
     def run(self) -> bool:
         """Train until the budget is spent, or until asked to stop; says whether it is spent."""
-        self.share = self.group.tell(self._share_of_time(0.0))
         while (progress := self.progress()) < 1:
             stop = self._advance(progress)
             if stop and self.progress() < 1:

@@ -133,14 +133,15 @@ class _Run:
         masker = Masker(self.preset.masking, self.store.tokenizer, counts)
         learner = build_learner(self.preset, self.group.device, models, self.watcher.say)
         optimizer = build_optimizer(learner, self.preset.optimizer)
-        if self.group.leads:
-            save_run(self.out, run)
         state = self._resume(learner, optimizer)
         if state is None and start is None and self.preset.start == "warm":
             warm_start(learner, self.store, counts)
         self.group.align(learner)
         with self._stream(masker) as stream:
             loop = self._loop(learner, optimizer, stream, masker, stopping, state)
+            loop.start_clock()
+            if self.group.leads:
+                save_run(self.out, run)
             self._begin(learner, run["unigram"], loop)
             finished = loop.run()
         if finished and self.group.leads:

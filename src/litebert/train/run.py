@@ -19,14 +19,13 @@ import torch
 
 from litebert.base.config import first_difference
 from litebert.base.errors import FileError
-from litebert.base.files import read_json, write_json
+from litebert.base.files import as_text, read_json, write_whole
 from litebert.presets.recipe import Preset
 
 RUN, METRICS, CHECKPOINTS, MODEL, GENERATOR = (
     "run.json", "metrics.jsonl", "checkpoints", "model", "generator",
 )  # fmt: skip
 RUN_VERSION = 1
-SCRATCH = f".{RUN}"
 FREE = ("title", "checkpoint", "log")  # settings that may change when a run is resumed
 
 
@@ -40,11 +39,12 @@ def make_folder(folder: Path) -> None:
     """A folder for a run: new, empty, or that of a run."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        there = [entry.name for entry in folder.iterdir()]
-        mine = (folder / "lock").is_file() and (folder / "lock").stat().st_size == 0
+        there = {entry.name: entry.stat().st_size for entry in folder.iterdir()}
     except OSError as error:
         raise FileError(f"{folder}: cannot be written ({error})") from None
-    begun = mine and set(there) <= {"lock", SCRATCH}  # killed before it was described
+    # A run that was killed before it was described has left empty files and a draft.
+    drafts = {name for name in there if name.startswith(f".{RUN}")}
+    begun = there.get("lock") == 0 and {n for n, size in there.items() if size} <= drafts
     if there and RUN not in there and not begun:
         raise FileError(f"{folder}: already exists and is no run; name another folder")
 
@@ -81,11 +81,7 @@ def _fixed(run: dict[str, Any]) -> dict[str, Any]:
 
 def save_run(folder: Path, run: dict[str, Any]) -> None:
     """Write run.json, whole."""
-    try:
-        write_json(folder / SCRATCH, run)
-        (folder / SCRATCH).replace(folder / RUN)
-    except OSError as error:
-        raise FileError(f"{folder / RUN}: cannot be written ({error})") from None
+    write_whole(folder / RUN, as_text(run).encode())
 
 
 def model_folder(folder: Path) -> Path:
