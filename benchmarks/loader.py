@@ -44,7 +44,7 @@ def main() -> None:
 def measure(folder: str) -> None:
     import torch
 
-    from litebert.corpus.batch import padded
+    from litebert.base.batch import padded
     from litebert.corpus.loader import Loader, LoaderSettings
     from litebert.corpus.store import open_store
     from litebert.objectives.masking import Masker, Masking

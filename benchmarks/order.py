@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 import texts
-from litebert.corpus.batch import Batch
+from litebert.base.batch import Batch
 from litebert.corpus.loader import Loader, LoaderSettings
 from litebert.corpus.prepare import prepare
 from litebert.corpus.store import Store, open_store

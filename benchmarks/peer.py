@@ -37,7 +37,7 @@ from transformers import (
 from transformers.utils.logging import disable_progress_bar
 
 if TYPE_CHECKING:
-    from litebert.corpus.batch import Batch
+    from litebert.base.batch import Batch
     from litebert.corpus.loader import Loader
     from litebert.corpus.store import Store
     from litebert.presets.recipe import Preset

@@ -23,7 +23,7 @@ import litebert
 import texts
 from litebert.cli.live import watching
 from litebert.corpus.store import Store
-from litebert.objectives.base import to_inputs
+from litebert.model.inputs import to_inputs
 from litebert.objectives.learner import Learner
 from litebert.objectives.pairs import SentencePair
 from litebert.train.evaluate import PAIRS, evaluate, wilson

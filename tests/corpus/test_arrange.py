@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from litebert.base.batch import Batch
 from litebert.base.errors import SettingsError
 from litebert.corpus.arrange import ARRANGEMENTS, Arrangement, Samples, arrange, arrangement
-from litebert.corpus.batch import Batch, assemble
+from litebert.corpus.batch import assemble
 from litebert.corpus.window import Window
 from tests.corpus.stores import (
     FIRST_ID,

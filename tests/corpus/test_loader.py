@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from litebert.base.batch import Batch, padded
 from litebert.base.errors import LitebertError, SettingsError
 from litebert.corpus import loader as loaders
 from litebert.corpus import shard as shards
 from litebert.corpus.arrange import ARRANGEMENTS
-from litebert.corpus.batch import Batch, assemble, padded
+from litebert.corpus.batch import assemble
 from litebert.corpus.loader import Loader, LoaderSettings, Position, by_length
 from litebert.corpus.order import Place
 from litebert.corpus.prepare import PrepareSettings, prepare

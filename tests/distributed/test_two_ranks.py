@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from litebert.corpus.batch import Batch
+from litebert.base.batch import Batch
 from litebert.corpus.loader import Loader
 from litebert.corpus.store import Store
 from litebert.objectives.masking import Masker

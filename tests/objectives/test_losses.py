@@ -14,11 +14,11 @@ import torch
 from hypothesis import given, settings
 from torch import Tensor, nn
 
+from litebert.base.batch import Batch, cut
 from litebert.base.errors import SettingsError
-from litebert.corpus.batch import Batch, cut
 from litebert.model.config import EncoderConfig
+from litebert.model.inputs import Inputs, to_inputs
 from litebert.model.model import Model
-from litebert.objectives.base import Inputs, to_inputs
 from litebert.objectives.learner import Learner
 from litebert.objectives.mlm import MaskedLanguage
 from litebert.objectives.pairs import SentencePair

@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given, settings
 from pydantic import ValidationError
 
-from litebert.corpus.batch import Batch, join
+from litebert.base.batch import Batch
+from litebert.corpus.batch import join
 from litebert.objectives.masking import Masker, Masking, budgets, choose, find_words
 from tests.corpus.stores import (
     SPECIAL,

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from litebert.base.batch import Batch, cut
 from litebert.base.errors import SettingsError
-from litebert.corpus.batch import Batch, cut, join
+from litebert.corpus.batch import join
 from litebert.objectives.masking import Masker, Masking, choose, find_words
 from litebert.presets.load import load_preset
 from tests.corpus.stores import SPECIAL, assert_distributed, binomial_error
@@ -226,7 +227,7 @@ def joined(parts: list[Batch]) -> Batch:
 
 def assert_equal(one: Batch, two: Batch) -> None:
     for column in fields(Batch):
-        mine, theirs = getattr(one, column.name), getattr(two, column.name)
+        mine, theirs = (np.asarray(getattr(batch, column.name)) for batch in (one, two))
         assert mine.dtype == theirs.dtype, column.name
         np.testing.assert_array_equal(mine, theirs, err_msg=column.name)
 

@@ -14,10 +14,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from litebert.corpus.batch import Batch, cut
+from litebert.base.batch import Batch, cut
 from litebert.corpus.loader import Loader
 from litebert.corpus.store import Store
-from litebert.objectives.base import to_inputs
+from litebert.model.inputs import to_inputs
 from litebert.objectives.learner import Learner
 from litebert.objectives.masking import Masker
 from litebert.presets.recipe import Preset

@@ -21,10 +21,11 @@ from typing import Any, Literal, Self
 import numpy as np
 from pydantic import Field
 
+from litebert.base.batch import Batch
 from litebert.base.config import Settings
 from litebert.base.errors import SettingsError
 from litebert.corpus.arrange import Samples, arrangement
-from litebert.corpus.batch import Batch, assemble, join
+from litebert.corpus.batch import assemble, join
 from litebert.corpus.chance import For, permutation
 from litebert.corpus.order import Order, Place, Stretch
 from litebert.corpus.store import Split, Store

@@ -15,8 +15,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from litebert.base.batch import Batch
 from litebert.corpus.arrange import NO_LABEL
-from litebert.corpus.batch import Batch
 from litebert.corpus.loader import Loader, LoaderSettings
 from litebert.corpus.store import Store, open_store
 

@@ -13,14 +13,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from litebert.base.batch import Numbers
 from litebert.base.errors import FileError, SettingsError
 from litebert.corpus.chance import For, permutation
 from litebert.corpus.shard import offsets
 from litebert.corpus.store import Split, Store
 
 WINDOW_BLOCKS = 64
-
-Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

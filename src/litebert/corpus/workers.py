@@ -15,8 +15,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Self
 
+from litebert.base.batch import Batch
 from litebert.base.errors import LitebertError
-from litebert.corpus.batch import Batch
 from litebert.corpus.loader import Corrupt, Loader, LoaderSettings, Position, Tally
 from litebert.corpus.store import Store
 

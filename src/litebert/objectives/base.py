@@ -10,42 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-import torch
 from torch import Tensor
 
-from litebert.corpus.batch import Batch
+from litebert.base.batch import Batch
+from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """A packed batch as tensors on a device. N tokens, B sequences, M masked tokens."""
-
-    batch: Batch
-    ids: Tensor  # N
-    types: Tensor | None  # N, or None where all are 0
-    positions: Tensor  # M, into ids
-    targets: Tensor  # M
-    labels: Tensor  # B
-
-    def encode(self, model: Model, depth: int | None = None) -> State:
-        """The batch through a model's encoder."""
-        lengths = self.batch.lengths.tolist()
-        return model(self.ids, segments=self.types, lengths=lengths, depth=depth)
-
-
-def to_inputs(batch: Batch, device: torch.device) -> Inputs:
-    """A batch as tensors."""
-
-    def move(array: object) -> Tensor:
-        return torch.as_tensor(array).long().to(device)
-
-    types = move(batch.types) if batch.types.any() else None
-    return Inputs(
-        batch, move(batch.ids), types, move(batch.positions), move(batch.targets),
-        move(batch.labels),
-    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from litebert.corpus.batch import Batch
+from litebert.base.batch import Batch
+from litebert.model.inputs import Inputs
 from litebert.model.model import Model, share_embeddings
-from litebert.objectives.base import Inputs, Objective, Term
+from litebert.objectives.base import Objective, Term
 from litebert.objectives.mlm import MaskedLanguage
 from litebert.objectives.rtd import replace_tokens
 

@@ -24,13 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from litebert.base.batch import Batch, Numbers
 from litebert.base.config import Settings
 from litebert.base.errors import SettingsError
-from litebert.corpus.batch import Batch
 from litebert.corpus.chance import Bits, For, below, draw, uniform
 from litebert.text.tokenizer import Tokenizer
-
-Numbers = NDArray[np.int64]
 
 
 class Masking(Settings):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from litebert.corpus.batch import Batch
+from litebert.base.batch import Batch
+from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
-from litebert.objectives.base import Inputs, Term
+from litebert.objectives.base import Term
 
 
 class MaskedLanguage:

@@ -15,11 +15,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from litebert.corpus.batch import Batch
+from litebert.base.batch import Batch
 from litebert.corpus.chance import For, draw, uniform
+from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
-from litebert.objectives.base import Inputs, Term
+from litebert.objectives.base import Term
 
 
 def replace_tokens(generator: Model, inputs: Inputs) -> tuple[Term, Inputs]:

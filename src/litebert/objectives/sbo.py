@@ -12,11 +12,12 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from litebert.corpus.batch import Batch
+from litebert.base.batch import Batch
 from litebert.corpus.window import Numbers
+from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
-from litebert.objectives.base import Inputs, Term
+from litebert.objectives.base import Term
 
 MOST = 15  # tokens of a span that are asked
 

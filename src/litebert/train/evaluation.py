@@ -7,12 +7,12 @@ from itertools import islice
 
 import torch
 
+from litebert.base.batch import Batch, cut
 from litebert.base.runtime import Precision, autocast
-from litebert.corpus.batch import Batch, cut
 from litebert.corpus.loader import Corrupt, Loader, LoaderSettings
 from litebert.corpus.store import Store
+from litebert.model.inputs import to_inputs
 from litebert.model.model import Model
-from litebert.objectives.base import to_inputs
 from litebert.objectives.learner import Learner
 from litebert.text.tokenizer import Tokenizer
 from litebert.train.metrics import Sums, new_sums, term_sums

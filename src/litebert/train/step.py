@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from litebert.base.batch import Batch, cut
 from litebert.base.runtime import Precision, autocast
-from litebert.corpus.batch import Batch, cut
 from litebert.corpus.chance import For, draw
-from litebert.objectives.base import to_inputs
+from litebert.model.inputs import to_inputs
 from litebert.objectives.learner import Learner
 from litebert.train.gradients import Gradients
 from litebert.train.metrics import FIELDS, term_sums

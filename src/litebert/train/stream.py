@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
+from litebert.base.batch import Batch
 from litebert.base.errors import SettingsError
-from litebert.corpus.batch import Batch
 from litebert.corpus.loader import Corrupt, Loader, LoaderSettings
 from litebert.corpus.store import Store
 from litebert.corpus.workers import Workers
