@@ -52,6 +52,10 @@ class Work:
     folder: str  # holds the peer's config.json and segments.npz
 
     @property
+    def log_every(self) -> int:
+        return min(LOG_EVERY, max(self.steps // 3, 1))
+
+    @property
     def checkpoint_at(self) -> int:
         """The middle of the timed stretch, and more than half of all, so that there is one."""
         return (self.warm_up + self.steps) // 2 + 1
@@ -74,7 +78,7 @@ class Work:
             "optimizer.bias_correction=true",
             "evaluation.every=1.0",
             f"checkpoint.every={self.checkpoint_at}",
-            f"log.every={LOG_EVERY}",
+            f"log.every={self.log_every}",
         ]
 
 
@@ -114,7 +118,7 @@ def run_litebert(work: Work) -> dict[str, Any]:
         out = Path(scratch) / "run"
         made = litebert.pretrain(work.preset, work.corpus, out, sets=work.sets, watcher=Stopwatch())
         lines = [line for line in read_metrics(out) if line["kind"] == "train"]
-    timed = [line for line in lines if line["step"] - LOG_EVERY >= work.warm_up] or lines
+    timed = [line for line in lines if line["step"] - work.log_every >= work.warm_up] or lines
     return {
         "seconds": times[-1] - times[work.warm_up - 1],
         "tokens": made.tokens,
