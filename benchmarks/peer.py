@@ -170,12 +170,11 @@ def training_arguments(
         weight_decay=0.01,
         max_grad_norm=1.0,
         optim="adamw_torch_fused",
-        logging_steps=10,
         remove_unused_columns=False,  # or the collator never sees which tokens are special
         report_to="none",
         disable_tqdm=True,
         seed=SEED,
-        **others,
+        **{"logging_steps": 10, **others},
     )
 
 

@@ -157,6 +157,7 @@ def run_huggingface(work: Work, precision: str, malloc: bool) -> dict[str, Any]:
         arguments = peer.training_arguments(
             Path(scratch), precision, RATE, work.batch, max_steps=work.steps, warmup_steps=0.025,
             save_steps=work.checkpoint_at, train_sampling_strategy="sequential", adam_epsilon=1e-6,
+            logging_steps=work.log_every,
         )  # fmt: skip
         trainer = Trainer(
             peer.new_model(folder), arguments, train_dataset=segments, data_collator=collate,

@@ -11,7 +11,7 @@ import sys
 import typer
 
 from litebert.base.errors import LitebertError
-from litebert.cli import corpus, models, plots, start, text, training
+from litebert.cli import corpus, finetuning, models, plots, start, text, training
 
 HELP = """Train small language encoders from raw text and ship them: ALBERT and its siblings BERT,
 RoBERTa, ELECTRA and SpanBERT.
@@ -23,7 +23,8 @@ START = "0  Start here"
 TEXT = "1  Prepare text"
 CHOOSE = "2  Choose and plan"
 TRAIN = "3  Train"
-MOVE = "4  Move models in and out"
+USE = "4  Fine-tune and use"
+MOVE = "5  Move models in and out"
 
 app = typer.Typer(
     name="litebert",
@@ -46,6 +47,9 @@ app.command("plan", rich_help_panel=CHOOSE)(models.plan)
 app.command("pretrain", rich_help_panel=TRAIN)(training.pretrain)
 app.command("evaluate", rich_help_panel=TRAIN)(training.evaluate)
 app.command("plot", rich_help_panel=TRAIN)(plots.plot)
+app.command("finetune", rich_help_panel=USE)(finetuning.finetune)
+app.command("predict", rich_help_panel=USE)(finetuning.predict)
+app.command("embed", rich_help_panel=USE)(finetuning.embed)
 app.command("import", rich_help_panel=MOVE)(models.import_)
 app.command("export", rich_help_panel=MOVE)(models.export)
 

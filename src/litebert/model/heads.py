@@ -1,8 +1,8 @@
 """Heads: what turns encoded tokens into an answer.
 
 Pretraining: masked language, sentence pair (order or next), replaced token, span boundary.
-Tasks: classification (regression with one label), token classification, span (SQuAD 1.1),
-conditional span (SQuAD 2.0, XLNet's), multiple choice.
+Tasks: classification (regression with one label) from [CLS] or from the mean of the tokens, token
+classification, span (SQuAD 1.1), conditional span (SQuAD 2.0, XLNet's), multiple choice.
 
 Shapes: M chosen tokens, B sequences, T tokens, H hidden, E embedding, V vocabulary, K beams.
 """

@@ -37,6 +37,12 @@ class Padded:
         """The first token of each sequence, [CLS]."""
         return x_NH.view(self.sequences, self.length, -1)[:, 0]
 
+    def mean(self, x_NH: Tensor) -> Tensor:
+        """The mean of each sequence's tokens."""
+        x_BTH, real_BT = self.padded(x_NH)
+        weight_BT = real_BT.to(x_NH) / real_BT.sum(1, keepdim=True)
+        return torch.einsum("bt,bth->bh", weight_BT, x_BTH)
+
     def select(self, x_NH: Tensor, chosen: Sequence[int]) -> tuple[Tensor, Padded]:
         """Only the chosen sequences."""
         index = torch.tensor(chosen, dtype=torch.long, device=x_NH.device)
@@ -89,6 +95,10 @@ class Packed:
         """The first token of each sequence, [CLS]."""
         return x_NH.index_select(0, torch.tensor(self.starts, device=x_NH.device))
 
+    def mean(self, x_NH: Tensor) -> Tensor:
+        """The mean of each sequence's tokens."""
+        return torch.stack([part.mean(0) for part in x_NH.split(self.lengths)])
+
     def select(self, x_NH: Tensor, chosen: Sequence[int]) -> tuple[Tensor, Packed]:
         """Only the chosen sequences."""
         pieces = x_NH.split(self.lengths)
@@ -127,6 +137,10 @@ class State:
     def first(self) -> Tensor:
         """The first token of each sequence, (B, H)."""
         return self.layout.first(self.x_NH)
+
+    def mean(self) -> Tensor:
+        """The mean of each sequence's tokens, (B, H)."""
+        return self.layout.mean(self.x_NH)
 
     def padded(self) -> tuple[Tensor, Tensor]:
         """Tokens as (B, T, H) and the mask of real ones."""

@@ -45,6 +45,7 @@ HEADS: dict[str, Builder] = {
     "replaced_token": lambda config, labels: ReplacedTokenHead(config),
     "span_boundary": lambda config, labels: SpanBoundaryHead(config),
     "classification": lambda c, labels: LinearHead(c, labels, c.classifier_dropout_prob),
+    "mean_classification": lambda c, labels: LinearHead(c, labels, c.classifier_dropout_prob),
     "token_classification": lambda c, labels: LinearHead(c, labels, c.classifier_dropout_prob),
     "multiple_choice": lambda c, labels: LinearHead(c, 1, c.classifier_dropout_prob),
     "span": lambda config, labels: LinearHead(config, 2, 0.0),
@@ -159,6 +160,10 @@ class Model(nn.Module):
     def classification(self, state: State) -> Tensor:
         """Label logits, (B, labels); one column is a regression."""
         return self._get("classification")(self.pool(state))
+
+    def mean_classification(self, state: State) -> Tensor:
+        """Label logits from the mean of a sequence's tokens, (B, labels); a head of our own."""
+        return self._get("mean_classification")(state.mean())
 
     def token_classification(self, state: State) -> Tensor:
         """Label logits a token, (N, labels)."""

@@ -1,6 +1,6 @@
 """The four kinds of example that all tasks are made of. Labels are None where they are not known.
 
-Readers (glue.py, squad.py, race.py, columns.py, own.py) make them out of files; tasks turn them
+Readers (files/) make them out of files; tasks turn them
 into features. An `id` is what a submission calls the example.
 """
 

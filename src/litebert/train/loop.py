@@ -11,20 +11,36 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
+from litebert.base.batch import Batch
 from litebert.base.budget import Budget
 from litebert.base.errors import LitebertError, SettingsError
 from litebert.presets.recipe import CheckpointSettings, EvaluationSettings, ScheduleSettings
 from litebert.train.metrics import MetricsFile, Record, Sums
 from litebert.train.schedule import rate_at
 from litebert.train.step import Outcome, Stepper
-from litebert.train.stream import Stream
 from litebert.train.watch import Watcher
 
 MOST_SKIPPED = 5  # steps in a row that were not finite
 SAVE_EVERY = 180.0  # seconds, where no number of steps is given
 EVALUATION_COST = 10  # under a budget of time a look waits for so many times its own duration
+
+
+class Source(Protocol):
+    """Where batches come from."""
+
+    def next(self, progress: float) -> tuple[Batch, int | None]:
+        """The next batch when a share of the budget is spent, and the depth to run it at."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """The position, for a checkpoint."""
+        ...
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on where `state` was taken."""
+        ...
 
 
 @dataclass
@@ -44,7 +60,7 @@ class Loop:
     """A run under way. `evaluate` and `save` are what it does at the given times."""
 
     stepper: Stepper
-    stream: Stream
+    stream: Source
     budget: Budget
     schedule: ScheduleSettings
     peak: float

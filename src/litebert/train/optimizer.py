@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 
 from litebert.base.errors import FormatError
 from litebert.presets.recipe import OptimizerSettings
-from litebert.train.groups import parameter_groups
+from litebert.train.groups import layered_groups, parameter_groups
 from litebert.train.lamb import Lamb
 
 Tensors = dict[str, Tensor]
@@ -20,22 +20,27 @@ MOMENTS: dict[type[Optimizer], tuple[str, ...]] = {
 }
 
 
-def build_optimizer(module: nn.Module, settings: OptimizerSettings) -> Optimizer:
+def build_optimizer(
+    module: nn.Module, settings: OptimizerSettings, layer_decay: float = 1.0
+) -> Optimizer:
     """LAMB, AdamW, or Google's AdamW: LAMB's moments without its trust ratio."""
     groups = parameter_groups(module, settings.weight_decay)
+    if layer_decay != 1.0:
+        groups = layered_groups(module, groups, layer_decay)
     options: dict[str, Any] = {"lr": 0.0, "betas": settings.betas, "eps": settings.eps}
     if settings.kind == "lamb":
         return Lamb(groups, **options)
     if not settings.bias_correction:
         return Lamb([{**group, "adapt": False} for group in groups], **options)
-    known = [{key: group[key] for key in ("params", "weight_decay")} for group in groups]
+    wanted = ("params", "weight_decay", "scale")
+    known = [{key: group[key] for key in wanted if key in group} for group in groups]
     return torch.optim.AdamW(known, fused=True, **options)
 
 
 def set_rate(optimizer: Optimizer, rate: float) -> None:
-    """The learning rate of all groups."""
+    """The learning rate of all groups; lower layers may have less of it."""
     for group in optimizer.param_groups:
-        group["lr"] = rate
+        group["lr"] = rate * group.get("scale", 1.0)
 
 
 def optimizer_tensors(optimizer: Optimizer) -> Tensors:

@@ -1,0 +1,119 @@
+"""Texts and pairs of texts: one label of several, or a number (regression)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from litebert.model.inputs import Inputs
+from litebert.model.layout import State
+from litebert.model.model import Model
+from litebert.tasks.base import Outputs, Prediction, Scores, TaskSettings
+from litebert.tasks.examples import TextExample
+from litebert.tasks.features import NOTHING, Features, Ids, Sequences, encode_all
+from litebert.tasks.scores.metrics import METRICS
+from litebert.text.tokenizer import Tokenizer
+
+
+class Classification:
+    """Classify or rate texts."""
+
+    def __init__(self, settings: TaskSettings) -> None:
+        self.settings = settings
+        self.rates = settings.kind == "regress"
+        self.head = "classification" if settings.pooling == "first" else "mean_classification"
+        self._number = {label: number for number, label in enumerate(settings.labels)}
+
+    def features(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> Features:
+        """A sequence an example; with `long = stride` a window each."""
+        sequences, shortened, divided = Sequences(tokenizer), 0, 0
+        firsts = encode_all(tokenizer, (example.first for example in examples))
+        seconds = encode_all(tokenizer, (example.second or "" for example in examples))
+        for owner, (example, a, b) in enumerate(zip(examples, firsts, seconds, strict=True)):
+            pair = b if example.second is not None else None
+            windows = self._windows(a, pair, sequences)
+            for first, second in windows:
+                sequences.add(owner, self._target(example), first, second)
+            whole = len(a) + len(b)
+            lost = len(windows) == 1 and sum(len(x) for x in windows[0] if x is not None) < whole
+            shortened, divided = shortened + lost, divided + (len(windows) > 1)
+        batch = sequences.batch(np.float32 if self.rates else np.int64)
+        return Features(batch, shortened, divided)
+
+    def _target(self, example: TextExample) -> float | int:
+        if self.rates:
+            return np.nan if example.label is None else float(example.label)
+        return NOTHING if example.label is None else self._number[str(example.label)]
+
+    def _windows(
+        self, first: Ids, second: Ids | None, sequences: Sequences
+    ) -> list[tuple[Ids, Ids | None]]:
+        """The text as it fits: whole, cut off, or in windows (of a pair, over its second text)."""
+        if second is None:
+            room = self.settings.length - sequences.extra
+            return [(window, None) for window in self._cut(first, room)]
+        room = self.settings.length - sequences.extra_of_pair
+        if self.settings.long == "stride":
+            first = first[: room // 2]
+            return [(first, window) for window in self._cut(second, room - len(first))]
+        keep_first, keep_second = fit_pair(len(first), len(second), room)
+        return [(first[:keep_first], second[:keep_second])]
+
+    def _cut(self, ids: Ids, room: int) -> list[Ids]:
+        if len(ids) <= room or self.settings.long == "truncate":
+            return [ids[:room]]
+        step = min(self.settings.stride, room)
+        starts = range(0, len(ids) - room + step, step)
+        return [ids[start : start + room] for start in starts]
+
+    def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
+        """Log-probabilities of the labels, or the number."""
+        logits = getattr(model, self.head)(state).float()
+        return list((logits if self.rates else logits.log_softmax(-1)).cpu().numpy())
+
+    def decode(
+        self, examples: Sequence[TextExample], features: Features, outputs: Outputs
+    ) -> list[Prediction]:
+        """The windows of a text vote with their probabilities."""
+        owners, table = features.owners(), np.stack(outputs)
+        values = table if self.rates else np.exp(table)
+        sums = np.zeros((len(examples), table.shape[1]))
+        np.add.at(sums, owners, values)
+        means = sums / np.bincount(owners, minlength=len(examples))[:, None]
+        return [self._prediction(row) for row in means]
+
+    def _prediction(self, row: np.ndarray) -> Prediction:
+        if self.rates:
+            return {"value": float(row[0])}
+        best = int(row.argmax())
+        scores = dict(zip(self.settings.labels, (float(p) for p in row), strict=True))
+        return {"label": self.settings.labels[best], "scores": scores}
+
+    def merge(self, predictions: Sequence[Prediction]) -> Prediction:
+        """The mean of numbers or probabilities."""
+        if self.rates:
+            return {"value": float(np.mean([p["value"] for p in predictions]))}
+        return self._prediction(np.mean([list(p["scores"].values()) for p in predictions], 0))
+
+    def score(self, examples: Sequence[TextExample], predictions: Sequence[Prediction]) -> Scores:
+        """The task's metrics."""
+        if self.rates:
+            truth = [float(example.label) for example in examples if example.label is not None]
+            guess = [p["value"] for p in predictions]
+        else:
+            truth = [self._number[str(example.label)] for example in examples]
+            guess = [self._number[p["label"]] for p in predictions]
+        return {name: METRICS[name](truth, guess) for name in self.settings.metrics}
+
+
+def fit_pair(first: int, second: int, room: int) -> tuple[int, int]:
+    """How much of two texts is kept: the longer one loses tokens until both fit, as Google does."""
+    excess = first + second - room
+    if excess <= 0:
+        return first, second
+    longer = min(abs(first - second), excess)  # taken from the longer one alone
+    rest = excess - longer
+    first, second = (first - longer, second) if first > second else (first, second - longer)
+    # Then in turns; at a tie Google's loop takes from the second text.
+    return first - rest // 2, second - (rest - rest // 2)

@@ -1,0 +1,68 @@
+"""Guesses for GLUE's test sets, as gluebenchmark.com wants them: a zip of tab-separated files."""
+
+from __future__ import annotations
+
+import io
+import math
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from litebert.base.errors import SettingsError, did_you_mean
+from litebert.base.files import write_whole
+from litebert.tasks.files.glue import GLUE, HIGHEST_SCORE, GlueTask, glue_task
+
+SUBMISSION_FILES = tuple(name for task in GLUE.values() for name in task.submissions.values())
+_NO_DATE = (1980, 1, 1, 0, 0, 0)  # the same guesses give the same bytes
+
+
+def submission_file(name: str, split: str = "test") -> str:
+    """The file that holds a task's guesses for a test split: MNLI-mm.tsv for its mismatched one."""
+    task = glue_task(name)
+    if split not in task.submissions:
+        raise SettingsError(
+            f"{task.name}: the split {split!r} is not sent in; "
+            f"{did_you_mean(split, task.submissions)}"
+        )
+    return task.submissions[split]
+
+
+def submission_text(name: str, guesses: Iterable[tuple[str, str | float]]) -> str:
+    """The content of a task's file, from (id, guess) in the order of the test file."""
+    task = glue_task(name)
+    seen: set[str] = set()
+    lines = ["index\tprediction"]
+    for id, guess in guesses:
+        if id in seen:
+            raise SettingsError(f"{task.name}: two guesses for the example {id!r}")
+        seen.add(id)
+        lines.append(f"{id}\t{_shown(task, guess)}")
+    return "\n".join(lines) + "\n"
+
+
+def write_submission(path: Path | str, texts: Mapping[str, str]) -> tuple[str, ...]:
+    """Write the zip of submission files, name -> text, and return the names GLUE still wants."""
+    for name in texts:
+        if name not in SUBMISSION_FILES:
+            raise SettingsError(
+                f"{name}: not a file of a submission; {did_you_mean(name, SUBMISSION_FILES)}"
+            )
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, text in sorted(texts.items()):
+            entry = zipfile.ZipInfo(name, _NO_DATE)
+            archive.writestr(entry, text, zipfile.ZIP_DEFLATED)
+    write_whole(Path(path), content.getvalue())
+    return tuple(name for name in SUBMISSION_FILES if name not in texts)
+
+
+def _shown(task: GlueTask, guess: str | float) -> str:
+    if task.labels:
+        if guess not in task.labels:
+            raise SettingsError(
+                f"{task.name}: the guess {guess!r} is not one of {', '.join(task.labels)}"
+            )
+        return str(guess)
+    if isinstance(guess, str) or not math.isfinite(guess):
+        raise SettingsError(f"{task.name}: the guess {guess!r} is not a number")
+    return f"{max(0.0, min(HIGHEST_SCORE, guess)):.3f}"

@@ -1,0 +1,82 @@
+"""How to fine-tune: rates, batches, epochs. The numbers of the paper (Table 14), and our own.
+
+    recipes/paper.toml   a row of Table 14 for each task
+    recipes/small.toml   what measured best for encoders of a few million parameters (docs/log.md)
+
+A row holds for one task; `[any]` holds for all that have none of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from litebert.base.config import Settings, Tree, merge, parse_sets, read_toml
+from litebert.base.errors import SettingsError, did_you_mean
+from litebert.base.runtime import Precision
+from litebert.presets.recipe import OptimizerSettings, ScheduleSettings
+
+FOLDER = Path(__file__).parent / "recipes"
+ANY = "any"
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Recipe(Settings):
+    """One way to fine-tune."""
+
+    length: int = Field(default=128, ge=8, description="tokens of a sequence, at most")
+    batch: int = Field(default=32, ge=1, description="sequences a step; questions, for choices")
+    epochs: float | None = Field(default=3, gt=0, description="passes over the examples")
+    steps: int | None = Field(default=None, ge=1, description="instead of epochs")
+    rate: float = Field(default=3e-5, gt=0, description="the highest learning rate")
+    warm_up: Share = Field(default=0.1, description="share of the steps with a rising rate")
+    weight_decay: float = Field(default=0.01, ge=0)
+    bias_correction: bool = Field(default=True, description="AdamW's; Google's code has none")
+    clip: float = Field(default=1.0, ge=0, description="largest norm of all gradients; 0: any")
+    layer_decay: float = Field(default=1.0, gt=0, le=1, description="rate of each lower layer")
+    dropout: Share | None = Field(
+        default=None, description="of the encoder; by default as the model says (0 for v2)"
+    )
+    classifier_dropout: Share = Field(default=0.1, description="before the new head")
+    pooling: Literal["first", "mean"] = Field(
+        default="first", description="a text's vector: [CLS], or the mean of its tokens"
+    )
+    looks: int = Field(default=5, ge=1, description="evaluations on the dev set, evenly spaced")
+    patience: int | None = Field(
+        default=None, ge=1, description="stop after so many looks without a better one"
+    )
+    at_once: int = Field(default=8192, ge=64, description="tokens in memory at a time")
+    precision: Precision = "auto"
+
+    @model_validator(mode="after")
+    def _one_duration(self) -> Self:
+        if self.epochs is None and self.steps is None:
+            raise ValueError("say how long: epochs or steps")
+        return self
+
+    @property
+    def optimizer(self) -> OptimizerSettings:
+        """AdamW, as fine-tuning has always used."""
+        return OptimizerSettings(
+            kind="adamw", rate=self.rate, weight_decay=self.weight_decay, clip=self.clip,
+            bias_correction=self.bias_correction,
+        )  # fmt: skip
+
+    @property
+    def schedule(self) -> ScheduleSettings:
+        """Warm-up and linear decay."""
+        return ScheduleSettings(warm_up=self.warm_up)
+
+
+def load_recipe(name: str, task: str, sets: Iterable[str] = ()) -> Recipe:
+    """The row of a task in a shipped recipe or a TOML file, with changes on top."""
+    shipped = {path.stem: path for path in FOLDER.glob("*.toml")}
+    path = shipped.get(name, Path(name))
+    if not path.is_file():
+        raise SettingsError(f"no recipe {name!r}; {did_you_mean(name, shipped)}, or a TOML file")
+    rows = read_toml(path)
+    row: Tree = merge(rows.get(ANY, {}), rows.get(task, {}))
+    return Recipe.build(merge(row, parse_sets(sets)), f"recipe {name}, {task}")
