@@ -7,7 +7,9 @@
 
     litebert.train_tokenizer(["wiki.jsonl.gz"], "tokenizer", vocabulary=8000)
     litebert.prepare(["wiki.jsonl.gz"], "tokenizer", "corpus")
-    loader = litebert.Loader(litebert.open_store("corpus"), litebert.LoaderSettings(length=128))
+    litebert.pretrain("albert-mini", "corpus", "run", budget="30m")
+    litebert.finetune("run", "classify", "tuned", train="reviews.csv")
+    litebert.predict(["tuned"], "new.csv")
 
 Names are imported when first used, so that `import litebert` costs nothing.
 """
@@ -31,8 +33,10 @@ __all__ = [
     "Preset",
     "Tokenizer",
     "__version__",
+    "embed",
     "evaluate",
     "export_model",
+    "finetune",
     "import_model",
     "inspect",
     "load",
@@ -40,6 +44,7 @@ __all__ = [
     "load_tokenizer",
     "open_store",
     "plan",
+    "predict",
     "prepare",
     "preset_names",
     "pretrain",
@@ -58,8 +63,10 @@ _HOMES = {
     "PrepareSettings": "litebert.corpus.prepare",
     "Preset": "litebert.presets.recipe",
     "Tokenizer": "litebert.text.tokenizer",
+    "embed": "litebert.tasks.embed",
     "evaluate": "litebert.train.evaluate",
     "export_model": "litebert.convert.transfer",
+    "finetune": "litebert.tasks.finetune",
     "import_model": "litebert.convert.transfer",
     "inspect": "litebert.corpus.report",
     "load": "litebert.model.model",
@@ -67,6 +74,7 @@ _HOMES = {
     "load_tokenizer": "litebert.text.tokenizer",
     "open_store": "litebert.corpus.store",
     "plan": "litebert.planning.report",
+    "predict": "litebert.tasks.using",
     "prepare": "litebert.corpus.prepare",
     "pretrain": "litebert.train.pretrain",
     "preset_names": "litebert.presets.load",
@@ -88,6 +96,9 @@ if TYPE_CHECKING:
     from litebert.planning.report import plan
     from litebert.presets.load import load_preset, preset_names
     from litebert.presets.recipe import Preset
+    from litebert.tasks.embed import embed
+    from litebert.tasks.finetune import finetune
+    from litebert.tasks.using import predict
     from litebert.text.tokenizer import Tokenizer, load_tokenizer
     from litebert.train.evaluate import evaluate
     from litebert.train.pretrain import pretrain

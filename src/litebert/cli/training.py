@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -63,10 +63,18 @@ def pretrain(
 
 
 def evaluate(
-    folder: Annotated[Path, typer.Argument(help="A run's folder, or any model folder.")],
-    corpus: Annotated[
-        list[Path], typer.Option(help="A store made by `litebert prepare`; repeat for its parts.")
+    folder: Annotated[
+        list[Path], typer.Argument(help="A run's folder, or any model folder; tuned ones may vote.")
     ],
+    corpus: Annotated[
+        list[Path] | None,
+        typer.Option(help="A store made by `litebert prepare`; repeat for its parts."),
+    ] = None,
+    input: Annotated[
+        Path | None,
+        typer.Option(help="For a fine-tuned model: labelled examples, or a published folder."),
+    ] = None,
+    split: Annotated[str, typer.Option(help="Of a published task's folder.")] = "dev",
     sequences: Annotated[int, typer.Option(help="Held-out sequences to look at, at most.")] = 2000,
     length: Annotated[
         int | None, typer.Option(help="Tokens of a sequence; by default as in the run.")
@@ -76,20 +84,39 @@ def evaluate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Measure a pretrained model on held-out text: masked words, sentence order, next sentence.
+    """Measure a model: a pretrained one on held-out text, a fine-tuned one on labelled examples.
 
     A model with a pair head is asked both pair questions, whichever it learned (Table 5 of the
     paper). Intervals are 95 %.
 
     Example: litebert evaluate run --corpus corpus
+
+    Example: litebert evaluate tuned --input glue/SST-2
     """
+    from litebert.base.errors import SettingsError
+
+    if (corpus is None) == (input is None) or (corpus is not None and len(folder) > 1):
+        raise SettingsError(
+            "give --corpus STORE to measure one pretrained model, or --input EXAMPLES for "
+            "fine-tuned ones"
+        )
+    if input is not None:
+        from litebert.tasks.using import measure
+
+        report = measure(folder, input, split=split)
+        print(json.dumps(report, indent=2) if as_json else _scores(report))
+        return
     from litebert.train.evaluate import evaluate as look
 
-    report = look(folder, corpus, sequences=sequences, length=length, arrangement=arrangement)
-    if as_json:
-        print(json.dumps(report, indent=2))
-        return
-    print(f"held-out text, {report['length']} tokens a sequence")
+    report = look(
+        folder[0], corpus or [], sequences=sequences, length=length, arrangement=arrangement
+    )
+    print(json.dumps(report, indent=2) if as_json else _held_out(report))
+
+
+def _held_out(report: dict[str, Any]) -> str:
+    """What a pretrained model knows, in lines."""
+    lines = [f"held-out text, {report['length']} tokens a sequence"]
     for name, entry in report.items():
         if not isinstance(entry, dict):
             continue
@@ -100,4 +127,24 @@ def evaluate(
             line += f"   guessing by frequency: {report['unigram']:.3f}"
         if "found" in entry:
             line += f"   of the replaced ones {entry['found']:.1%}"
-        print(line)
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _scores(report: dict[str, Any]) -> str:
+    """How a fine-tuned model did, in lines."""
+    lines = [f"{report['task']}, {report['examples']:,} examples"]
+    for place, (name, value) in enumerate(report["scores"].items()):
+        low, high = report.get("interval", (None, None)) if place == 0 else (None, None)
+        lines.append(
+            f"{name:12} {value:.4f}" + ("" if low is None else f" ({low:.4f} to {high:.4f})")
+        )
+    for name, row in report.get("labels", {}).items():
+        lines.append(
+            f"  {name:12} precision {row['precision']:.3f}  recall {row['recall']:.3f}  "
+            f"F1 {row['f1']:.3f}  of {row['count']:,}"
+        )
+    if "confusion" in report:
+        lines.append("confusion (rows truth, columns guess):")
+        lines += ["  " + "  ".join(f"{n:6,}" for n in row) for row in report["confusion"]]
+    return "\n".join(lines)

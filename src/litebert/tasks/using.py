@@ -43,7 +43,8 @@ def task_of(model: Model, where: Path) -> Task:
 
 
 def predict(
-    folders: Sequence[Path], source: Path, *, split: str = "test", columns: Columns | None = None,
+    folders: Sequence[str | Path], source: str | Path, *,
+    split: str = "test", columns: Columns | None = None,
     submission: Path | None = None, say: Say = quiet,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Predictions for a file's examples, each with its id; several models' answers are merged."""
@@ -56,7 +57,7 @@ def predict(
 
 
 def ask(
-    folders: Sequence[Path], source: Path, *, split: str, labelled: bool,
+    folders: Sequence[str | Path], source: str | Path, *, split: str, labelled: bool,
     columns: Columns | None = None, say: Say = quiet,
 ) -> tuple[Task, list[Any], list[Prediction]]:  # fmt: skip
     """What one or several fine-tuned models say of a file's examples."""
@@ -68,7 +69,12 @@ def ask(
         if task is None:
             task = other
             examples = read_split(
-                task.settings, source, split=split, labelled=labelled, columns=columns, say=say
+                task.settings,
+                Path(source),
+                split=split,
+                labelled=labelled,
+                columns=columns,
+                say=say,
             )
         _check_same(task, other, folder)
         features = make_features(other, examples, open_tokenizer(folder), folder)
@@ -90,7 +96,8 @@ def _check_same(task: Task, other: Task, where: Path) -> None:
 
 
 def measure(
-    folders: Sequence[Path], source: Path, *, split: str = "dev", columns: Columns | None = None,
+    folders: Sequence[str | Path], source: str | Path, *,
+    split: str = "dev", columns: Columns | None = None,
     say: Say = quiet,
 ) -> dict[str, Any]:  # fmt: skip
     """Scores on labelled examples, with 95 % intervals; labels get a table each."""
