@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,135 +12,21 @@ import transformers
 
 from litebert.base.batch import padded
 from litebert.base.config import Settings
-from litebert.model.config import EncoderConfig
 from litebert.model.inputs import to_inputs
 from litebert.model.model import Model
-from litebert.tasks.base import TaskSettings
 from litebert.tasks.data import Data
-from litebert.tasks.examples import (
-    Answer,
-    ChoiceExample,
-    QuestionExample,
-    TaggedExample,
-    TextExample,
-)
 from litebert.tasks.finetune import finetune, finetune_examples
 from litebert.tasks.making import make_features
 from litebert.tasks.predict import predict_examples
-from litebert.tasks.recipe import FOLDER, Recipe, load_recipe
+from litebert.tasks.recipe import FOLDER, load_recipe
 from litebert.tasks.starting import open_tokenizer
 from litebert.tasks.using import measure, predict, task_of
-from litebert.text.tokenizer import load_tokenizer
-from tests.corpus.stores import write_wordpiece
-
-WORDS = [f"w{number}q" for number in range(15)]  # that the vocabulary has
+from tests.tasks.small import TASKS, TWO, recipe, sentence, write_start
 
 
 @pytest.fixture(scope="module")
 def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small untrained encoder with a tokenizer of whole words."""
-    folder = tmp_path_factory.mktemp("start")
-    tokenizer = load_tokenizer(write_wordpiece(folder / "tokenizer"))
-    config = EncoderConfig(
-        family="albert", vocab_size=tokenizer.vocab_size, embedding_size=16, hidden_size=32,
-        num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
-        max_position_embeddings=64,
-    )  # fmt: skip
-    Model.create(config, ("masked_language",), seed=1).save(folder / "model", tokenizer=tokenizer)
-    return folder / "model"
-
-
-def sentence(number: int, length: int = 5) -> str:
-    chance = np.random.default_rng(number)
-    return " ".join(chance.choice(WORDS, length))
-
-
-def texts(label: Any) -> list[TextExample]:
-    return [TextExample(str(i), sentence(i), None, label(i)) for i in range(8)]
-
-
-def pairs(label: Any) -> list[TextExample]:
-    return [TextExample(str(i), sentence(i), sentence(i + 50), label(i)) for i in range(8)]
-
-
-def tagged() -> list[TaggedExample]:
-    tags = ("O", "B-x", "I-x")
-    return [
-        TaggedExample(
-            str(i), tuple(sentence(i).split()), tuple(tags[(i + k) % 3] for k in range(5))
-        )
-        for i in range(6)
-    ]
-
-
-def questions(impossible: bool) -> list[QuestionExample]:
-    examples = []
-    for i in range(6):
-        passage = sentence(i, 12)
-        words = passage.split()
-        start = len(" ".join(words[:i])) + bool(i)
-        answer = Answer(" ".join(words[i : i + 2]), start)
-        gone = impossible and i % 3 == 0
-        answers = () if gone else (answer,)
-        examples.append(QuestionExample(str(i), sentence(i + 90, 3), passage, answers, gone))
-    return examples
-
-
-def choices() -> list[ChoiceExample]:
-    options = [tuple(sentence(10 * i + k, 2) for k in range(3)) for i in range(6)]
-    return [
-        ChoiceExample(str(i), sentence(i, 8), sentence(i + 70, 3), options[i], i % 3)
-        for i in range(6)
-    ]
-
-
-def settings(kind: str, **more: Any) -> TaskSettings:
-    return TaskSettings.build({"name": kind, "kind": kind, **more}, "test")
-
-
-TWO, TAGS = ("no", "yes"), ("O", "B-x", "I-x")
-TASKS: dict[str, tuple[TaskSettings, list[Any], str]] = {
-    "classify": (
-        settings("classify", metrics=("accuracy",), labels=TWO), texts(lambda i: TWO[i % 2]),
-        "ForSequenceClassification",
-    ),
-    "pair": (
-        settings("pair", metrics=("f1", "accuracy"), labels=TWO), pairs(lambda i: TWO[i // 2 % 2]),
-        "ForSequenceClassification",
-    ),
-    "regress": (
-        settings("regress", metrics=("pearson", "spearman")), texts(lambda i: i / 4),
-        "ForSequenceClassification",
-    ),
-    "tag": (
-        settings("tag", metrics=("entity_f1", "accuracy"), labels=TAGS), tagged(),
-        "ForTokenClassification",
-    ),
-    "qa": (settings("qa", metrics=("f1", "exact")), questions(False), "ForQuestionAnswering"),
-    "qa-impossible": (
-        settings("qa", metrics=("best_f1", "best_exact"), impossible=True), questions(True),
-        "ForQuestionAnswering",
-    ),
-    "qa-conditional": (
-        settings("qa", metrics=("best_f1",), impossible=True, conditional=True), questions(True),
-        "Model",
-    ),
-    "choice": (
-        settings("choice", metrics=("accuracy",), options=3), choices(), "ForMultipleChoice",
-    ),
-    "classify-mean": (
-        settings("classify", metrics=("accuracy",), labels=TWO), texts(lambda i: TWO[i % 2]),
-        "Model",
-    ),
-}  # fmt: skip
-
-
-def recipe(name: str, steps: int = 150) -> Recipe:
-    pooling = "mean" if name.endswith("mean") else "first"
-    return Recipe(
-        steps=steps, batch=8, rate=3e-3, classifier_dropout=0.0, dropout=0.0, length=32, looks=1,
-        pooling=pooling,
-    )  # fmt: skip
+    return write_start(tmp_path_factory.mktemp("start"))
 
 
 @pytest.mark.parametrize("name", TASKS)

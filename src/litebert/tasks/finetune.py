@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from litebert.base.config import parse_sets
 from litebert.base.errors import SettingsError
 from litebert.base.files import as_text, hold, write_whole
 from litebert.base.runtime import default_device, keep_freed_memory
@@ -69,19 +70,22 @@ def finetune(
     watcher: Watcher | None = None,
 ) -> Finetuned:
     """Fine-tune a model folder for a task; leaves a run folder with the best model in it."""
+    if retry not in ("no", "seed", "rate"):
+        raise SettingsError(f"--retry {retry}: choose no, seed or rate")
+    if seeds < 1:
+        raise SettingsError(f"--seeds {seeds}: at least one is needed")
     watcher, start = watcher or Watcher(), model_folder(Path(model))
     paths = [None if path is None else Path(path) for path in (data, train, dev)]
     found = open_data(
         task, data=paths[0], train=paths[1], dev=paths[2], columns=columns, level=level,
         repair=repair, say=watcher.say,
     )  # fmt: skip
-    if retry not in ("no", "seed", "rate"):
-        raise SettingsError(f"--retry {retry}: choose no, seed or rate")
-    if seeds < 1:
-        raise SettingsError(f"--seeds {seeds}: at least one is needed")
     opened = Model.load(start)
     name = recipe or default_recipe(opened)
     settings = load_recipe(name, found.settings.name, sets)
+    if "length" not in parse_sets(sets):  # the recipe's; what the user asked for is refused instead
+        fitting = min(settings.length, opened.config.longest_sequence)
+        settings = settings.model_copy(update={"length": fitting})
     return finetune_examples(
         opened, start, found, settings, Path(out), long=long, seeds=seeds, retry=retry,
         keep_all=keep_all, watcher=watcher,
@@ -100,6 +104,7 @@ def finetune_examples(
 ) -> Finetuned:  # fmt: skip
     """The same for examples at hand, from a model at hand whose tokenizer is in `where`."""
     watcher = watcher or Watcher()
+    tokenizer = open_tokenizer(where)
     check_length(start, recipe.length, str(where))
     fields = {"length": recipe.length, "pooling": recipe.pooling, "long": long}
     task = build_task(data.settings.build({**data.settings.model_dump(), **fields}, "task"))
@@ -115,7 +120,6 @@ def finetune_examples(
         about = {"format": 1, "settings": settings, "corpus": None, "from": str(where)}
         run = open_run(out, about)
         save_run(out, run)
-        tokenizer = open_tokenizer(where)
         train = Part(data.train, make_features(task, data.train, tokenizer, where))
         dev = {
             name: Part(part, make_features(task, part, tokenizer, where))

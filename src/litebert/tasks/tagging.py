@@ -19,8 +19,6 @@ from litebert.tasks.scores.entities import entity_scores
 from litebert.tasks.scores.metrics import accuracy
 from litebert.text.tokenizer import Tokenizer
 
-OUTSIDE = "O"
-
 
 class Tagging:
     """Tag each word of a sentence."""
@@ -39,7 +37,7 @@ class Tagging:
         room = self.settings.length - sequences.extra
         for owner, example in enumerate(examples):
             ids, firsts = _pieces(tokenizer, example.words)
-            windows = list(_windows(ids, firsts, room))
+            windows = list(_windows(len(ids), firsts, room))
             divided += len(windows) > 1
             for begin, end in windows:
                 here = (firsts >= begin) & (firsts < end)
@@ -67,17 +65,11 @@ class Tagging:
     def decode(
         self, examples: Sequence[TaggedExample], features: Features, outputs: Outputs
     ) -> list[Prediction]:
-        """The likeliest tag of each word; a word that left no piece has the tag for nothing."""
+        """The likeliest tag of each word."""
         rows: list[list[np.ndarray]] = [[] for _ in examples]
         for owner, output in zip(features.owners().tolist(), outputs, strict=True):
             rows[owner] += list(np.exp(output))
-        nothing = np.zeros(len(self.settings.labels))
-        nothing[self._number.get(OUTSIDE, 0)] = 1.0
-        predictions = []
-        for example, found in zip(examples, rows, strict=True):
-            table = [*found] if len(found) == len(example.words) else []
-            predictions.append(self._prediction(table or [nothing] * len(example.words)))
-        return predictions
+        return [self._prediction(found) for found in rows]
 
     def _prediction(self, rows: Sequence[np.ndarray]) -> Prediction:
         tags = [self.settings.labels[int(row.argmax())] for row in rows]
@@ -118,17 +110,18 @@ def _pieces(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[Ids, Numbers]:
     return ids, np.minimum(np.searchsorted(begins, starts), len(ids) - 1)
 
 
-def _windows(ids: Ids, firsts: Numbers, room: int) -> Iterator[tuple[int, int]]:
+def _windows(tokens: int, firsts: Numbers, room: int) -> Iterator[tuple[int, int]]:
     """Runs of whole words that fit; a word longer than the room loses its tail."""
     begin = 0
-    while begin < len(ids):
-        end = min(begin + room, len(ids))
-        if end < len(ids):
-            edges = firsts[(firsts > begin) & (firsts <= end)]
-            following = firsts[firsts > begin]
-            cut = int(edges[-1]) if len(edges) else end
-            yield begin, cut
-            begin = cut if len(edges) else (int(following[0]) if len(following) else len(ids))
+    while begin < tokens:
+        end = min(begin + room, tokens)
+        later = firsts[firsts > begin]
+        fitting = later[later <= end]
+        if end == tokens:
+            following = tokens
+        elif len(fitting):
+            following = end = int(fitting[-1])
         else:
-            yield begin, end
-            begin = end
+            following = int(later[0]) if len(later) else tokens
+        yield begin, end
+        begin = following

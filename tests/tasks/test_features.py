@@ -1,0 +1,176 @@
+"""Features hold what they should: texts cut as promised, every word once, every answer findable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from litebert.tasks.base import TaskSettings
+from litebert.tasks.classification import fit_pair
+from litebert.tasks.examples import Answer, QuestionExample, TaggedExample, TextExample
+from litebert.tasks.features import Features, join_features, take
+from litebert.tasks.registry import build_task
+from litebert.text.tokenizer import Tokenizer, load_tokenizer
+from tests.corpus.stores import write_pieces, write_wordpiece
+
+WORDS = [f"w{number}q" for number in range(30)]
+sentences = st.lists(st.sampled_from(WORDS), min_size=1, max_size=40)
+calm = settings(max_examples=60, deadline=None, derandomize=True)
+
+
+@pytest.fixture(scope="module", params=["wordpiece", "sentencepiece"])
+def tokenizer(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    write = write_wordpiece if request.param == "wordpiece" else write_pieces
+    return load_tokenizer(write(tmp_path_factory.mktemp("tokenizer")))
+
+
+def task(kind: str, **more: Any) -> Any:
+    tree = {"name": kind, "kind": kind, "metrics": ("accuracy",), "labels": ("a", "b"), **more}
+    return build_task(TaskSettings.build(tree, "test"))
+
+
+def rows(features: Features) -> list[list[int]]:
+    return [row.tolist() for row in np.split(features.batch.ids, features.batch.starts[1:])]
+
+
+@given(first=st.integers(0, 40), second=st.integers(0, 40), room=st.integers(1, 50))
+@calm
+def test_a_pair_is_cut_as_google_cuts_it(first: int, second: int, room: int) -> None:
+    """One token at a time from the longer one, at a tie from the second."""
+    a, b = first, second
+    while a + b > room:
+        if a > b:
+            a -= 1
+        else:
+            b -= 1
+    assert fit_pair(first, second, room) == (a, b)
+
+
+@given(words=sentences, length=st.integers(8, 30), step=st.integers(1, 30))
+@calm
+def test_windows_show_every_token(
+    tokenizer: Tokenizer, words: list[str], length: int, step: int
+) -> None:
+    wanted = tokenizer.encode(" ".join(words))
+    made = task("classify", length=length, long="stride", stride=step).features(
+        [TextExample("0", " ".join(words), None, "a")], tokenizer
+    )
+    seen = [row[1:-1] for row in rows(made)]
+    assert all(len(row) <= length - 2 for row in seen)
+    hop = min(step, length - 2)
+    for number, row in enumerate(seen):
+        assert row == wanted[number * hop : number * hop + length - 2]
+    assert (len(seen) - 1) * hop + len(seen[-1]) == len(wanted)
+    assert made.divided == (len(seen) > 1)
+    assert made.shortened == 0
+
+
+def test_a_long_text_is_cut_off_and_counted(tokenizer: Tokenizer) -> None:
+    examples = [TextExample(str(i), " ".join(WORDS[:i]), None, "b") for i in (3, 6, 7)]
+    made = task("classify", length=8).features(examples, tokenizer)
+    assert made.batch.lengths.tolist() == [5, 8, 8]
+    assert made.shortened == 1
+    assert made.batch.labels.tolist() == [1, 1, 1]
+    special = tokenizer.special
+    assert all(row[0] == special.cls and row[-1] == special.sep for row in rows(made))
+
+
+@given(words=sentences, length=st.integers(8, 20))
+@calm
+def test_every_word_is_asked_once(tokenizer: Tokenizer, words: list[str], length: int) -> None:
+    tags = tuple("ab"[i % 2] for i in range(len(words)))
+    made = task("tag", length=length).features([TaggedExample("0", tuple(words), tags)], tokenizer)
+    batch = made.batch
+    assert batch.targets.tolist() == [i % 2 for i in range(len(words))]
+    pieces = [tokenizer.encode(word)[0] for word in words]
+    assert batch.ids[batch.positions].tolist() == pieces
+    assert (batch.lengths <= length).all()
+
+
+@given(
+    words=sentences, at=st.integers(0, 39), size=st.integers(1, 4), length=st.integers(16, 40),
+    stride=st.integers(1, 20),
+)  # fmt: skip
+@calm
+def test_answers_come_back_to_the_letter(
+    tokenizer: Tokenizer, words: list[str], at: int, size: int, length: int, stride: int
+) -> None:
+    at = min(at, len(words) - 1)
+    passage = "  ".join(words)  # two spaces: offsets of the original, not of the cleaned text
+    answer = "  ".join(words[at : at + size])
+    start = len("  ".join(words[:at])) + (2 if at else 0)
+    example = QuestionExample("0", "w1q w2q", passage, (Answer(answer, start),), False)
+    made = task("qa", length=length, stride=stride).features([example], tokenizer)
+    batch, found = made.batch, 0
+    assert made.offsets is not None
+    for number in range(len(batch)):
+        first, last, missing = batch.labels[number].tolist()
+        if missing:
+            assert (first, last) == (0, 0)
+            continue
+        found += 1
+        places = made.offsets[batch.starts[number] :]
+        assert passage[places[first, 0] : places[last, 1]] == answer
+    # Windows overlap by room - stride tokens, so an answer no longer than that is whole somewhere.
+    room = length - 4 - 1
+    assert found or len(words[at : at + size]) > room - min(stride, room)
+    assert made.owned is not None
+    assert made.owned[batch.inside].sum() == len(tokenizer.encode(passage))
+
+
+@given(lengths=st.lists(st.integers(1, 12), min_size=1, max_size=8), seed=st.integers(0, 99))
+@calm
+def test_taking_sequences_out(tokenizer: Tokenizer, lengths: list[int], seed: int) -> None:
+    examples = [
+        TaggedExample(str(i), tuple(WORDS[i : i + n]), tuple("ab"[k % 2] for k in range(n)))
+        for i, n in enumerate(lengths)
+    ]
+    made = task("tag", length=32).features(examples, tokenizer)
+    order = np.random.default_rng(seed).permutation(len(examples))
+    taken = take(made.batch, order)
+    for place, number in enumerate(order.tolist()):
+        one, other = taken.part(place, place + 1), made.batch.part(number, number + 1)
+        for name in ("ids", "types", "inside", "lengths", "keys", "positions", "targets"):
+            assert getattr(one, name).tolist() == getattr(other, name).tolist(), name
+
+
+def test_parts_join_to_the_whole(tokenizer: Tokenizer) -> None:
+    examples = [QuestionExample(str(i), WORDS[i], " ".join(WORDS[i:]), (), True) for i in range(12)]
+    made = task("qa", length=16, stride=4)
+    whole = made.features(examples, tokenizer)
+    joined = join_features([made.features(examples[:5], tokenizer),
+                            made.features(examples[5:], tokenizer)])  # fmt: skip
+    for name in ("ids", "lengths", "keys", "labels"):
+        np.testing.assert_array_equal(getattr(joined.batch, name), getattr(whole.batch, name))
+    np.testing.assert_array_equal(joined.offsets, whole.offsets)
+    np.testing.assert_array_equal(joined.owned, whole.owned)
+    assert (joined.divided, joined.shortened) == (whole.divided, whole.shortened)
+
+
+def test_the_cache_gives_the_same(
+    tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from litebert.tasks import making
+
+    monkeypatch.setenv("LITEBERT_CACHE", str(tmp_path))
+    monkeypatch.setattr(making, "WORTH_KEEPING", 0.0)
+    examples = [QuestionExample("0", WORDS[1], " ".join(WORDS), (), True)]
+    made = task("qa", length=16, stride=4)
+    first = making.make_features(made, examples, tokenizer, tmp_path)
+    (kept,) = tmp_path.rglob("*.safetensors")
+    calls: list[int] = []
+    monkeypatch.setattr(type(made), "features", lambda *_: calls.append(1))
+    again = making.make_features(made, examples, tokenizer, tmp_path)
+    assert not calls
+    np.testing.assert_array_equal(again.batch.ids, first.batch.ids)
+    np.testing.assert_array_equal(again.offsets, first.offsets)
+    monkeypatch.undo()
+    monkeypatch.setenv("LITEBERT_CACHE", str(tmp_path))
+    kept.write_bytes(kept.read_bytes()[:100])
+    mended = making.make_features(made, examples, tokenizer, tmp_path)
+    np.testing.assert_array_equal(mended.batch.ids, first.batch.ids)
