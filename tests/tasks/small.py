@@ -125,5 +125,5 @@ def recipe(name: str, steps: int = 150) -> Recipe:
     pooling = "mean" if name.endswith("mean") else "first"
     return Recipe(
         steps=steps, batch=8, rate=3e-3, classifier_dropout=0.0, dropout=0.0, length=32, looks=1,
-        pooling=pooling,
+        pooling=pooling, conditional=name.endswith("conditional"),
     )  # fmt: skip

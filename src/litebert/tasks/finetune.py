@@ -106,7 +106,8 @@ def finetune_examples(
     watcher = watcher or Watcher()
     tokenizer = open_tokenizer(where)
     check_length(start, recipe.length, str(where))
-    fields = {"length": recipe.length, "pooling": recipe.pooling, "long": long}
+    fields: dict[str, Any] = {"length": recipe.length, "pooling": recipe.pooling, "long": long}
+    fields["conditional"] = recipe.conditional and data.settings.impossible
     task = build_task(data.settings.build({**data.settings.model_dump(), **fields}, "task"))
     keep_freed_memory()
     with ExitStack() as held:

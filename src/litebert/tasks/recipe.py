@@ -44,6 +44,10 @@ class Recipe(Settings):
     pooling: Literal["first", "mean"] = Field(
         default="first", description="a text's vector: [CLS], or the mean of its tokens"
     )
+    conditional: bool = Field(
+        default=True,
+        description="SQuAD 2.0: the paper's head, which stays ours; off: one transformers has",
+    )
     looks: int = Field(default=5, ge=1, description="evaluations on the dev set, evenly spaced")
     patience: int | None = Field(
         default=None, ge=1, description="stop after so many looks without a better one"

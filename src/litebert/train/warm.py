@@ -14,6 +14,8 @@ The rest is chosen so that the model can use that at once:
   instead of looking everywhere alike (compare Trockman and Kolter 2023, "Mimetic Initialization of
   Self-Attention Layers"), and values and output undo each other, so that a token takes over half of
   what it attends to;
+- where sentence pairs are asked about, two heads look at one segment each, whatever the token, so
+  that [CLS] knows the two apart from the first step;
 - the E->H projection is orthogonal, and the masked-language head leads back from H to E the way the
   tokens came.
 
@@ -36,6 +38,9 @@ from litebert.train.word_vectors import word_vectors
 SEED = 1
 ROW_LENGTH = 1.2  # of the token and position tables: 0.15 a number at E = 64, 0.11 at 128
 ATTENTION_GAIN = 0.5  # how much of what it attends to a token takes over
+SEGMENT_LENGTH = 0.6  # of the segment table's rows, where segments are told apart
+SEGMENT_CONTRAST = 6.0  # how much higher the scores of the segment that a head looks at
+FEWEST_HEADS = 4  # from which on two of them can be spared for the segments
 
 
 @torch.no_grad()
@@ -50,6 +55,8 @@ def warm_start(learner: Learner, store: Store, counts: Numbers) -> None:
         projection = model.encoder.projection
         if projection is not None:
             projection.weight.copy_(_orthogonal(projection.weight, generator))
+        if "sentence_pair" in model.heads and model.config.num_attention_heads >= FEWEST_HEADS:
+            _start_segments(model, projection)
         if "masked_language" in model.heads:
             _start_head(model.heads["masked_language"], projection, counts)
         if "span_boundary" in model.heads:
@@ -81,6 +88,29 @@ def _start_attention(attention: Any, generator: torch.Generator) -> None:
     key.copy_(query)
     value.copy_(_orthogonal(value, generator))
     attention.output.weight.copy_(ATTENTION_GAIN * value.T)
+
+
+def _start_segments(model: Model, projection: nn.Linear | None) -> None:
+    """The first head looks at the first segment, the second at the second.
+
+    Their query is a constant, along which the key measures the segment's direction.
+    """
+    config, table = model.config, model.encoder.embeddings.segment.weight
+    table.copy_(nn.functional.normalize(table) * SEGMENT_LENGTH)
+    apart = table[1] - table[0]
+    # The norm brings token + position + segment to the length sqrt(E).
+    before = (2 * ROW_LENGTH**2 + SEGMENT_LENGTH**2) ** 0.5
+    reach = apart.norm() * config.embedding_size**0.5 / before
+    direction = nn.functional.normalize(apart if projection is None else projection(apart), dim=0)
+    width, size = config.hidden_size, config.hidden_size // config.num_attention_heads
+    for attention in model.encoder.attentions:
+        joint: Any = attention.query_key_value
+        for head, sign in enumerate((-1.0, 1.0)):
+            first = head * size
+            joint.weight[first : first + size] = 0.0
+            joint.weight[width + first : width + first + size] = 0.0
+            joint.weight[width + first] = direction
+            joint.bias[first] = sign * SEGMENT_CONTRAST * size**0.5 / reach
 
 
 def _start_head(head: Any, projection: nn.Linear | None, counts: Numbers) -> None:
