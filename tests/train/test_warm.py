@@ -437,3 +437,37 @@ def test_only_a_warm_run_starts_warm(stores: dict[str, Store], tmp_path: Path) -
         model = litebert.load(out / "model")
         for key, tensor in learner.model.state_dict().items():
             torch.testing.assert_close(model.state_dict()[key], tensor, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("family", ["albert", "bert"])
+def test_two_heads_look_at_one_segment_each(family: str, stores: dict[str, Store]) -> None:
+    """From any token, most of the first head's attention is on A, the second's on B."""
+    name, kind, _ = FAMILIES[family]
+    width = 64 if family == "albert" else 128
+    larger = [
+        *SMALL, "model.hidden_size=128", "model.num_attention_heads=4",
+        f"model.embedding_size={width}",
+    ]  # fmt: skip
+    preset = fit_to_corpus(load_preset(name, larger), stores[kind])
+    learner = fresh(preset)
+    warm_start(learner, stores[kind], piece_counts(stores[kind]))
+    encoder = learner.model.encoder
+    ids = torch.randint(5, 5 + 200, (1, 30), generator=torch.Generator().manual_seed(3))
+    segments = torch.tensor([[0] * 12 + [1] * 18])
+    state = encoder(ids, segments=segments, depth=1)
+    assert state.x_NH.isfinite().all()
+    tables = encoder.embeddings
+    x = tables.norm(
+        tables.token(ids) + tables.position.weight[:30] + tables.segment(segments)
+    )  # fmt: skip
+    x = x if encoder.projection is None else encoder.projection(x)
+    query, key, _ = encoder.attentions[0].query_key_value(x[0]).chunk(3, -1)
+    for head in (0, 1):
+        part = slice(32 * head, 32 * head + 32)
+        weights = (query[:, part] @ key[:, part].T / 32**0.5).softmax(-1)
+        assert weights[:, segments[0] == head].sum(-1).min() > 0.85
+    rest = slice(64, None)
+    torch.testing.assert_close(
+        encoder.attentions[0].query_key_value.weight[:128][rest],
+        encoder.attentions[0].query_key_value.weight[128:256][rest],
+    )
