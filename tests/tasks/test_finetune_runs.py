@@ -14,7 +14,7 @@ from litebert.model.model import Model
 from litebert.tasks.data import Data, open_data
 from litebert.tasks.finetune import Finetuned, finetune, finetune_examples
 from litebert.tasks.recipe import Recipe
-from litebert.tasks.using import predict
+from litebert.tasks.using import measure, predict
 from litebert.train.watch import Watcher
 from tests.tasks.small import TASKS, recipe, sentence, write_start
 from tests.test_cli import run
@@ -172,6 +172,15 @@ def test_a_model_without_a_tokenizer(start: Path, tmp_path: Path) -> None:
 def test_a_model_that_was_never_tuned(start: Path, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="names no task"):
         predict([start], table(tmp_path / "new.csv", "text", "w1q"))
+
+
+def test_labels_that_the_model_does_not_know(start: Path, tmp_path: Path) -> None:
+    rows = [f"{sentence(i)},{'ab'[i % 2]}" for i in range(6)]
+    mine = table(tmp_path / "mine.csv", "text,label", *rows)
+    finetune(start, "classify", tmp_path / "run", train=mine, recipe="small", sets=["steps=1"])
+    other = table(tmp_path / "other.csv", "text,label", f"{sentence(1)},c")
+    with pytest.raises(FormatError, match="label 'c' is none of the model's: a, b"):
+        measure([tmp_path / "run"], other)
 
 
 def test_models_of_other_labels_do_not_vote(start: Path, tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cache
+from itertools import count
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,7 @@ from litebert.train.watch import Watcher
 from tests.corpus.stores import make_store
 
 PATIENCE = 120.0  # seconds for one run of a second or so: only a run that hangs takes as long
+ATTEMPTS = count()
 WORDS = 150
 PRELOADED = ["litebert.train.pretrain", "torch._dynamo", "sentencepiece", "tokenizers"]
 TIMED = ("seconds", "metrics")  # of a checkpoint's state: time spent, bytes of the timed lines
@@ -146,16 +149,21 @@ def _train(pids: list[int], preset: Preset, corpus: Path, out: Path, blow: Blow 
     return Told(result, error, tuple(notes.said), tuple(notes.begun))
 
 
+@cache
+def meeting_place() -> TCPStore:
+    """One store for all attempts, as torchrun's agent has: it remembers those before."""
+    patience = timedelta(seconds=PATIENCE)
+    return TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False, timeout=patience)
+
+
 def in_ranks(work: Callable[..., Told], ranks: int, *arguments: Any) -> list[Told]:
     """Call a function in as many processes as there are ranks, and wait for all of them."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
-    meeting = TCPStore(
-        "127.0.0.1", 0, is_master=True, wait_for_workers=False, timeout=timedelta(seconds=PATIENCE)
-    )
+    attempt, port = next(ATTEMPTS), meeting_place().port
     pipes = [context.Pipe() for _ in range(ranks)]
     processes = [
-        context.Process(target=_live, args=(rank, ranks, meeting.port, end, work, arguments))
+        context.Process(target=_live, args=(rank, ranks, port, attempt, end, work, arguments))
         for rank, (_, end) in enumerate(pipes)
     ]
     try:
@@ -196,8 +204,9 @@ def _hear(end: Connection) -> Told:
 
 
 def _live(
-    rank: int, ranks: int, port: int, end: Connection, work: Callable[..., Told], arguments: Any
-) -> None:
+    rank: int, ranks: int, port: int, attempt: int, end: Connection, work: Callable[..., Told],
+    arguments: Any,
+) -> None:  # fmt: skip
     """A rank's process."""
     torch.set_num_threads(1)
     torch.manual_seed(rank + 17)  # a run must not depend on what was drawn before it
@@ -205,7 +214,7 @@ def _live(
         os.environ |= {
             "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks),
             "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "GLOO_SOCKET_IFNAME": "lo",
-            "TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "0",
+            "TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": str(attempt),
         }  # fmt: skip
     end.send(work(end.recv(), *arguments))
 

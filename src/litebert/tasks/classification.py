@@ -30,14 +30,15 @@ class Classification:
         sequences, shortened, divided = Sequences(tokenizer), 0, 0
         firsts = encode_all(tokenizer, (example.first for example in examples))
         seconds = encode_all(tokenizer, (example.second or "" for example in examples))
-        for owner, (example, a, b) in enumerate(zip(examples, firsts, seconds, strict=True)):
-            pair = b if example.second is not None else None
-            windows = self._windows(a, pair, sequences)
-            for first, second in windows:
-                sequences.add(owner, self._target(example), first, second)
-            whole = len(a) + len(b)
-            lost = len(windows) == 1 and sum(len(x) for x in windows[0] if x is not None) < whole
-            shortened, divided = shortened + lost, divided + (len(windows) > 1)
+        for owner, (example, first, second) in enumerate(
+            zip(examples, firsts, seconds, strict=True)
+        ):
+            windows = self._windows(first, None if example.second is None else second, sequences)
+            for one, other in windows:
+                sequences.add(owner, self._target(example), one, other)
+            kept = sum(len(ids) for ids in windows[0] if ids is not None)
+            shortened += len(windows) == 1 and kept < len(first) + len(second)
+            divided += len(windows) > 1
         batch = sequences.batch(np.float32 if self.rates else np.int64)
         return Features(batch, shortened, divided)
 

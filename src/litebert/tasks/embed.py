@@ -40,7 +40,7 @@ def embed(
     for owner, ids in enumerate(encode_all(tokenizer, texts)):
         sequences.add(owner, NOTHING, ids[: length - sequences.extra])
     batch = sequences.batch()
-    device, vectors = next(model.parameters()).device, np.zeros((len(texts), 0), np.float32)
+    device = next(model.parameters()).device
     vectors = np.zeros((len(texts), model.config.hidden_size), np.float32)
     model.eval()
     for chosen in batches_by_length(batch, TOKENS):

@@ -76,6 +76,7 @@ def ask(
                 columns=columns,
                 say=say,
             )
+            _check_labels(task, examples, source)
         _check_same(task, other, folder)
         features = make_features(other, examples, open_tokenizer(folder), folder)
         said.append(predict_examples(other, model.to(default_device()), examples, features))
@@ -84,6 +85,23 @@ def ask(
     if len(said) == 1:
         return task, examples, said[0]
     return task, examples, [task.merge(votes) for votes in zip(*said, strict=True)]
+
+
+def _check_labels(task: Task, examples: Sequence[Any], source: str | Path) -> None:
+    """Refuse labels that the model has never heard of."""
+    known = set(task.settings.labels)
+    if task.settings.kind in ("classify", "pair"):
+        found = {str(example.label) for example in examples if example.label is not None}
+    elif task.settings.kind == "tag":
+        found = {tag for example in examples for tag in example.tags or ()}
+    else:
+        return
+    unknown = sorted(found - known)
+    if unknown:
+        raise FormatError(
+            f"{source}: label {unknown[0]!r} is none of the model's: "
+            f"{', '.join(task.settings.labels[:12])}"
+        )
 
 
 def _check_same(task: Task, other: Task, where: Path) -> None:

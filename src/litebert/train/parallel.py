@@ -20,6 +20,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 
 from litebert.base.runtime import default_device
 
@@ -82,7 +84,11 @@ def join_group() -> Iterator[Group]:
     if device.type == "cuda":
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    store, rank, ranks = next(rendezvous("env://"))
+    # After an elastic restart the store may still hold the addresses of the processes before.
+    attempt = PrefixStore(f"attempt-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+    backend = "nccl" if device.type == "cuda" else "gloo"
+    dist.init_process_group(backend, store=attempt, rank=rank, world_size=ranks)
     try:
         yield Group(dist.get_rank(), dist.get_world_size(), device)
     finally:
