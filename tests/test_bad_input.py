@@ -89,7 +89,7 @@ def test_bad_plans(arguments: list[str], words: list[str], refused: Refused) -> 
         ("=256", ["--set =256:", "key=value"]),
         ("model.hidden_size=wide", ["model.hidden_size = 'wide'", "integer"]),
         ("model.hidden_size=", ["model.hidden_size = ''", "integer"]),
-        ("model.hidden_size=127", ["hidden_size 127", "num_attention_heads 2"]),
+        ("model.hidden_size=127", ["hidden_size 127", "num_attention_heads 4"]),
         ("model.num_hidden_layers=0", ["model.num_hidden_layers = 0"]),
         ("model.num_hidden_layers=-3", ["model.num_hidden_layers = -3"]),
         ("model.embedding_size=256", ["embedding_size 256", "hidden_size 128", "E <= H"]),
