@@ -171,6 +171,10 @@ def test_the_cache_gives_the_same(
     np.testing.assert_array_equal(again.offsets, first.offsets)
     monkeypatch.undo()
     monkeypatch.setenv("LITEBERT_CACHE", str(tmp_path))
-    kept.write_bytes(kept.read_bytes()[:100])
-    mended = making.make_features(made, examples, tokenizer, tmp_path)
-    np.testing.assert_array_equal(mended.batch.ids, first.batch.ids)
+    whole = kept.read_bytes()
+    ids = whole.index(first.batch.ids.tobytes())
+    flipped = whole[:ids] + bytes([whole[ids] ^ 1]) + whole[ids + 1 :]
+    for damaged in (whole[:100], b"", flipped):
+        kept.write_bytes(damaged)
+        mended = making.make_features(made, examples, tokenizer, tmp_path)
+        np.testing.assert_array_equal(mended.batch.ids, first.batch.ids)

@@ -2,7 +2,8 @@
 
 The cache is a folder of safetensors files, each named by a hash of all that decides its content:
 the examples, the task's settings, the tokenizer. It is `$LITEBERT_CACHE`, or a folder of the user's
-cache; what was quick to make is not kept. A file that cannot be read is made again.
+cache; what was quick to make is not kept. Each begins with the SHA-256 of the rest: a file that is
+damaged, or cannot be read, is made again.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save
+from safetensors.numpy import load, save
 
 from litebert.base.batch import Batch
 from litebert.base.errors import FileError
@@ -33,6 +34,7 @@ from litebert.text.tokenizer import Tokenizer, load_tokenizer
 WORTH_KEEPING = 2.0  # seconds
 WORTH_SHARING = 20_000  # examples, from which on a second process pays for its start
 VERSION = 1  # of what is kept
+DIGEST = hashlib.sha256().digest_size
 
 
 def make_features(
@@ -92,14 +94,18 @@ def _write(path: Path, features: Features) -> None:
     arrays["counts"] = np.array([int(counts[n]) for n in sorted(counts)], np.int64)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, save(arrays))
+        content = save(arrays)
+        write_whole(path, hashlib.sha256(content).digest() + content)
     except (OSError, FileError):
         return  # a cache that cannot be written costs time, nothing else
 
 
 def _read(path: Path, task: Task) -> Features | None:
     try:
-        arrays = load_file(path)
+        whole = path.read_bytes()
+        if hashlib.sha256(whole[DIGEST:]).digest() != whole[:DIGEST]:
+            return None
+        arrays = load(whole[DIGEST:])
         divided, shortened, together = arrays.pop("counts").tolist()
         columns: dict[str, Any] = {name: arrays.pop(name) for name in _columns()}
         return Features(Batch(**columns, together=together), shortened, divided, **arrays)
