@@ -16,6 +16,7 @@ import transformers
 from torch import Tensor
 
 import litebert
+from litebert.base.errors import SettingsError
 from litebert.corpus.chance import For, draw, uniform
 from litebert.corpus.statistics import piece_counts
 from litebert.corpus.store import Store
@@ -26,7 +27,9 @@ from litebert.presets.recipe import Preset
 from litebert.train import word_vectors as vectors_module
 from litebert.train.build import build_learner, fit_to_corpus
 from litebert.train.pretrain import pretrain
-from litebert.train.warm import ATTENTION_GAIN, ROW_LENGTH, warm_start
+from litebert.train.warm import warm_start
+from litebert.train.warm_attention import GAIN, NEIGHBOUR_GAIN, OFFSETS
+from litebert.train.warm_tables import FASTEST, ROW_LENGTH, SEGMENT_LENGTH, SPREAD, Columns
 from litebert.train.word_vectors import word_vectors
 from tests.corpus.stores import (
     make_documents,
@@ -248,6 +251,8 @@ def is_warm(name: str, learner: Learner) -> bool:
     assert isinstance(model, Model)
     if tail == "heads.masked_language.dense.weight":
         return model.encoder.projection is not None  # else E = H, and there is no way back
+    if tail == "encoder.embeddings.segment.weight":
+        return model.config.type_vocab_size > 1  # else there is nothing to tell apart
     return (tail.startswith("encoder.attentions.") and tail.endswith(
         ("query_key_value.weight", "output.weight")
     )) or tail in (
@@ -279,12 +284,14 @@ def test_the_token_table_is_the_word_vectors_centred_and_of_one_length(
     family: str, stores: dict[str, Store]
 ) -> None:
     cold, warm, store = started(family, stores)
-    found = word_vectors(store, piece_counts(store), warm.model.config.embedding_size)
+    columns = Columns(warm.model.config.embedding_size)
+    found = word_vectors(store, piece_counts(store), columns.tokens)
     known = found.abs().sum(1) > 0
     table = warm.model.encoder.embeddings.token.weight
     centred = found[known] - found[known].mean(0)
     wanted = centred / centred.square().sum(1, keepdim=True).sqrt() * ROW_LENGTH
-    torch.testing.assert_close(table[known], wanted, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(table[known][:, : columns.tokens], wanted, rtol=1e-4, atol=1e-5)
+    assert not table[known][:, columns.tokens :].any(), "these columns are not the words'"
     before = cold.model.encoder.embeddings.token.weight
     assert torch.equal(table[~known], before[~known])
     special = list(store.tokenizer.special.__dict__.values())
@@ -296,17 +303,37 @@ def test_positions_are_waves(family: str, stores: dict[str, Store]) -> None:
     _, warm, _ = started(family, stores)
     table = warm.model.encoder.embeddings.position.weight.double()
     places, width = table.shape
+    waves = width // 8
     for place in (0, 1, 17, places - 1):
-        for pair in range(width // 2):
-            angle = place / 10000 ** (2 * pair / width)
-            wave = torch.tensor([math.sin(angle), math.cos(angle)], dtype=torch.float64)
-            found = table[place, 2 * pair : 2 * pair + 2]
-            wanted = wave * ROW_LENGTH * math.sqrt(2 / width)
-            torch.testing.assert_close(found, wanted, rtol=0, atol=2e-4)
+        for wave in range(waves):
+            angle = place * FASTEST * ((wave + 1) / waves) ** SPREAD
+            wanted = torch.tensor([math.sin(angle), math.cos(angle)], dtype=torch.float64)
+            first = width - 2 * waves + 2 * wave
+            found = table[place, first : first + 2]
+            torch.testing.assert_close(found, wanted * ROW_LENGTH / waves**0.5, rtol=0, atol=2e-4)
     torch.testing.assert_close(table.norm(dim=1), torch.full_like(table[:, 0], ROW_LENGTH))
-    near = torch.nn.functional.cosine_similarity(table[:-1], table[1:])
-    far = torch.nn.functional.cosine_similarity(table[:-50], table[50:])
-    assert near.min() > far.mean()
+    assert not table[:, : width - 2 * waves].any()
+
+
+@pytest.mark.parametrize("size", [64, 128])
+def test_no_place_is_like_another(size: int) -> None:
+    """Neighbours can be picked out: no two places within 512 are nearly alike."""
+    columns = Columns(size)
+    angles = torch.arange(512)[:, None] * columns.frequencies
+    likeness = angles.cos().mean(1)
+    assert likeness[0] == 1
+    assert likeness[1:].max() < 0.7
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_segments_are_opposites(family: str, stores: dict[str, Store]) -> None:
+    _, warm, _ = started(family, stores)
+    table = warm.model.encoder.embeddings.segment.weight
+    if len(table) < 2:
+        return
+    wanted = torch.zeros_like(table)
+    wanted[:2, Columns(table.shape[1]).segment] = torch.tensor([-SEGMENT_LENGTH, SEGMENT_LENGTH])
+    assert torch.equal(table, wanted)
 
 
 def assert_orthogonal(weight: Tensor) -> None:
@@ -315,22 +342,66 @@ def assert_orthogonal(weight: Tensor) -> None:
     torch.testing.assert_close(wide, torch.eye(len(wide)), atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_queries_are_keys_and_values_are_undone(family: str, stores: dict[str, Store]) -> None:
-    _, warm, _ = started(family, stores)
-    seen: list[Tensor] = []
-    for attention in (one for model in warm.models() for one in model.encoder.attentions):
+def larger(family: str, stores: dict[str, Store], heads: int) -> Learner:
+    """A warm learner with room for heads of several kinds."""
+    name, kind, _ = FAMILIES[family]
+    width = 64 if family == "albert" else 128
+    sets = [
+        *SMALL, "model.hidden_size=128", f"model.num_attention_heads={heads}",
+        f"model.embedding_size={width}",
+    ]  # fmt: skip
+    preset = fit_to_corpus(load_preset(name, sets), stores[kind])
+    learner = fresh(preset)
+    warm_start(learner, stores[kind], piece_counts(stores[kind]))
+    return learner
+
+
+@pytest.mark.parametrize("family", ["albert", "bert", "roberta"])
+def test_other_heads_compare(family: str, stores: dict[str, Store]) -> None:
+    """Queries are keys; values and output undo each other but for the gain."""
+    learner = larger(family, stores, heads=8)
+    first, last = 0 if family == "roberta" else 2, 8 - len(OFFSETS)
+    rows = slice(16 * first, 16 * last)
+    for attention in learner.model.encoder.attentions:
         part: Any = attention
-        query, key, value = part.query_key_value.weight.chunk(3)
+        query, key, value = (one[rows] for one in part.query_key_value.weight.chunk(3))
         assert torch.equal(query, key)
         assert_orthogonal(query)
         assert_orthogonal(value)
-        undone = part.output.weight @ value
-        wanted = ATTENTION_GAIN * torch.eye(len(value))
-        torch.testing.assert_close(undone, wanted, atol=1e-5, rtol=0)
-        assert not any(torch.equal(one, other) for one in (query, value) for other in seen)
-        seen += [query, value]
-    assert len(seen) == 2 * sum(len(model.encoder.attentions) for model in warm.models())
+        torch.testing.assert_close(part.output.weight[:, rows], GAIN * value.T)
+
+
+def embedded(encoder: Any, ids: Tensor, segments: Tensor) -> Tensor:
+    """What the first layer sees."""
+    tables = encoder.embeddings
+    first = encoder.config.pad_token_id + 1 if encoder.config.family == "roberta" else 0
+    places = tables.position.weight[first : first + ids.shape[1]]
+    x = tables.norm(tables.token(ids) + places + tables.segment(segments))[0]
+    return x if encoder.projection is None else encoder.projection(x)
+
+
+@pytest.mark.parametrize("family", ["albert", "bert", "roberta"])
+def test_two_heads_look_at_neighbours(family: str, stores: dict[str, Store]) -> None:
+    """Most of the attention is on the token before or after, and its words arrive in the room."""
+    learner = larger(family, stores, heads=4)
+    encoder: Any = learner.model.encoder
+    ids = torch.randint(5, 5 + 200, (1, 30), generator=torch.Generator().manual_seed(3))
+    x = embedded(encoder, ids, torch.zeros_like(ids))
+    attention = encoder.attentions[0]
+    query, key, value = attention.query_key_value(x).chunk(3, -1)
+    for place, offset in enumerate(OFFSETS):
+        part = slice(32 * (3 - place), 32 * (4 - place))
+        weights = (query[:, part] @ key[:, part].T / 32**0.5).softmax(-1)
+        inner = range(2, 28)
+        assert min(weights[i, i + offset].item() for i in inner) > 0.5
+        if encoder.projection is not None:  # E < H: there is room
+            written = value[:, part] @ attention.output.weight[:, part].T
+            torch.testing.assert_close(
+                written @ encoder.projection.weight, torch.zeros(30, 64), atol=1e-4, rtol=0
+            )
+            torch.testing.assert_close(
+                written.norm(dim=1), NEIGHBOUR_GAIN * value[:, part].norm(dim=1)
+            )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -442,32 +513,20 @@ def test_only_a_warm_run_starts_warm(stores: dict[str, Store], tmp_path: Path) -
 @pytest.mark.parametrize("family", ["albert", "bert"])
 def test_two_heads_look_at_one_segment_each(family: str, stores: dict[str, Store]) -> None:
     """From any token, most of the first head's attention is on A, the second's on B."""
-    name, kind, _ = FAMILIES[family]
-    width = 64 if family == "albert" else 128
-    larger = [
-        *SMALL, "model.hidden_size=128", "model.num_attention_heads=4",
-        f"model.embedding_size={width}",
-    ]  # fmt: skip
-    preset = fit_to_corpus(load_preset(name, larger), stores[kind])
-    learner = fresh(preset)
-    warm_start(learner, stores[kind], piece_counts(stores[kind]))
-    encoder = learner.model.encoder
+    encoder: Any = larger(family, stores, heads=4).model.encoder
     ids = torch.randint(5, 5 + 200, (1, 30), generator=torch.Generator().manual_seed(3))
     segments = torch.tensor([[0] * 12 + [1] * 18])
-    state = encoder(ids, segments=segments, depth=1)
-    assert state.x_NH.isfinite().all()
-    tables = encoder.embeddings
-    x = tables.norm(
-        tables.token(ids) + tables.position.weight[:30] + tables.segment(segments)
-    )  # fmt: skip
-    x = x if encoder.projection is None else encoder.projection(x)
-    query, key, _ = encoder.attentions[0].query_key_value(x[0]).chunk(3, -1)
+    x = embedded(encoder, ids, segments)
+    query, key, _ = encoder.attentions[0].query_key_value(x).chunk(3, -1)
     for head in (0, 1):
         part = slice(32 * head, 32 * head + 32)
         weights = (query[:, part] @ key[:, part].T / 32**0.5).softmax(-1)
-        assert weights[:, segments[0] == head].sum(-1).min() > 0.85
-    rest = slice(64, None)
-    torch.testing.assert_close(
-        encoder.attentions[0].query_key_value.weight[:128][rest],
-        encoder.attentions[0].query_key_value.weight[128:256][rest],
-    )
+        assert weights[:, segments[0] == head].sum(-1).min() > 0.9
+
+
+def test_a_table_too_narrow_is_refused(stores: dict[str, Store]) -> None:
+    preset, store = fitted("albert", stores)
+    model = preset.model.model_copy(update={"embedding_size": 4})
+    learner = fresh(preset.model_copy(update={"model": model}))
+    with pytest.raises(SettingsError, match="embedding_size of 8 or more"):
+        warm_start(learner, store, piece_counts(store))

@@ -45,6 +45,20 @@ def preparing() -> Iterator[Callable[[Preparation], None]]:
         yield watch
 
 
+@contextmanager
+def counting(size: int) -> Iterator[Callable[[str], None]]:
+    """Something to call when another of so many things is done."""
+    done = 0
+
+    def count(text: str) -> None:
+        nonlocal done
+        done += 1
+        show(f"{done} of {size} · {text}", done, size)
+
+    with _line(BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn()) as show:
+        yield count
+
+
 Show = Callable[[str, "int | None", "int | None"], None]
 
 

@@ -38,6 +38,8 @@ class Masking(Settings):
     share: float = Field(default=0.15, gt=0, lt=1)
     most: int | None = Field(default=None, gt=0)  # tokens a sequence; Google's code has 20
     longest: int = Field(default=3, gt=0)  # words of an n-gram
+    common: float | None = Field(default=None, gt=0, lt=1)  # pieces of a larger share of the text
+    # are chosen less often, by sqrt(common / share), as word2vec's subsampling does
     rounding: Literal["nearest", "up", "random"] = "nearest"  # ALBERT, SpanBERT, RoBERTa
     mask: float = Field(default=0.8, ge=0, le=1)  # share that becomes [MASK]
     random: float = Field(
@@ -72,7 +74,8 @@ class Words:
 class Masker:
     """Masking with a tokenizer's knowledge of words and special tokens.
 
-    `counts` says how often each piece occurs, for random tokens drawn as the text has them.
+    `counts` says how often each piece occurs, for random tokens drawn as the text has them and for
+    common pieces to be chosen less.
     """
 
     def __init__(
@@ -92,17 +95,29 @@ class Masker:
             if not weights.sum():
                 raise SettingsError("masking.filler 'unigram': the text has no pieces to draw from")
             self.shares = np.cumsum(weights) / weights.sum()
+        self.weights: NDArray[np.float64] | None = None
+        if settings.common is not None:
+            if counts is None:
+                raise SettingsError("masking.common needs the counts of the pieces")
+            share = np.maximum(counts / max(counts.sum(), 1), 1e-12)
+            self.weights = np.minimum(np.sqrt(settings.common / share), 1.0)
+
+    def hidden(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """About how often each piece is hidden, on the scale of its counts."""
+        if self.weights is None:
+            return counts
+        return np.rint(counts * self.weights).astype(np.int64)
 
     def fingerprint(self) -> dict[str, Any]:
         """What decides the masks beside the samples: a saved position holds for no other."""
-        shares = b"" if self.shares is None else self.shares.tobytes()
-        fillers = hashlib.sha256(shares).hexdigest()
+        drawn = [part for part in (self.shares, self.weights) if part is not None]
+        fillers = hashlib.sha256(b"".join(part.tobytes() for part in drawn)).hexdigest()
         return {**self.settings.model_dump(), "tokenizer": self.tokenizer, "fillers": fillers}
 
     def __call__(self, batch: Batch) -> Batch:
         """The batch with tokens hidden, their places and what they were."""
         words = find_words(batch, self._word_starts(batch))
-        runs = choose(batch, words, self.settings)
+        runs = choose(batch, words, self.settings, self.weights)
         positions = np.flatnonzero(runs)
         ids = batch.ids.copy()
         ids[positions] = self._replaced(batch, positions, runs)
@@ -163,13 +178,18 @@ def budgets(batch: Batch, settings: Masking) -> Numbers:
     return np.minimum(np.maximum(count, 1), most).astype(np.int64)
 
 
-def choose(batch: Batch, words: Words, settings: Masking) -> Numbers:
-    """For each token 0, or the number (from 1) of the run that hides it."""
+def choose(
+    batch: Batch, words: Words, settings: Masking, weights: NDArray[np.float64] | None = None
+) -> Numbers:
+    """For each token 0, or the number (from 1) of the run that hides it.
+
+    With `weights`, one a piece, runs begin at pieces of a higher weight more often.
+    """
     if settings.repeated:
         return _choose_repeatedly(batch, budgets(batch, settings))
     token_wise = settings.unit == "span"  # anchors are tokens, moved to their word's start
     anchors = np.flatnonzero(batch.inside) if token_wise else words.start
-    candidates = _shuffled(batch, anchors)
+    candidates = _shuffled(batch, anchors, weights)
     counts = _lengths(batch, words, anchors, settings)
     runs = np.zeros(len(batch.ids), dtype=np.int64)
     left = budgets(batch, settings)
@@ -204,10 +224,18 @@ def _choose_repeatedly(batch: Batch, counts: Numbers) -> Numbers:
     return runs
 
 
-def _shuffled(batch: Batch, anchors: Numbers) -> NDArray[np.int64]:
-    """Candidates in random order, one column a sequence, -1 where there are no more."""
+def _shuffled(
+    batch: Batch, anchors: Numbers, weights: NDArray[np.float64] | None
+) -> NDArray[np.int64]:
+    """Candidates in random order, one column a sequence, -1 where there are no more.
+
+    Weights: who waits for an event that comes so often comes first so often (Efraimidis and
+    Spirakis 2006).
+    """
     sequence = batch.sequence[anchors]
     chance = draw(For.MASK_ORDER, batch.keys[sequence], batch.offset[anchors])
+    if weights is not None:
+        chance = -np.log1p(-uniform(chance)) / weights[batch.ids[anchors]]
     order = np.lexsort((chance, sequence))
     counts = np.bincount(sequence, minlength=len(batch))
     rank = np.arange(len(anchors)) - np.repeat(np.cumsum(counts) - counts, counts)

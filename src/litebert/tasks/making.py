@@ -26,6 +26,7 @@ from safetensors.numpy import load, save
 from litebert.base.batch import Batch
 from litebert.base.errors import FileError
 from litebert.base.files import write_whole
+from litebert.base.runtime import cores
 from litebert.tasks.base import Task, TaskSettings
 from litebert.tasks.features import Features, join_features
 from litebert.tasks.registry import build_task
@@ -46,9 +47,8 @@ def make_features(
     if kept is not None:
         return kept
     began = time.monotonic()
-    processes = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    if processes > 1 and len(examples) >= WORTH_SHARING:
-        features = _shared(task, examples, folder, processes)
+    if cores() > 1 and len(examples) >= WORTH_SHARING:
+        features = _shared(task, examples, folder, cores())
     else:
         features = task.features(examples, tokenizer)
     if time.monotonic() - began > WORTH_KEEPING:

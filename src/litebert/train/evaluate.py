@@ -62,7 +62,7 @@ def evaluate(
         )
     masker = Masker(masking, store.tokenizer, counts)
     group = Group(device=default_device())
-    report: Report = {"length": length, "unigram": unigram_level(counts)}
+    report: Report = {"length": length, "unigram": unigram_level(masker.hidden(counts))}
     for learner, arranged in _learners(model, folder, arrangement or data.arrangement):
         learner.to(group.device).eval()
         loading = LoaderSettings(arrangement=arranged, length=length)

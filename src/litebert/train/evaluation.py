@@ -23,7 +23,7 @@ BATCH = 32
 
 
 def held_out(
-    store: Store, loading: LoaderSettings, corrupt: Corrupt, sequences: int, group: Group
+    store: Store, loading: LoaderSettings, corrupt: Corrupt | None, sequences: int, group: Group
 ) -> Iterator[Batch]:
     """This rank's share of the first so many held-out sequences, one epoch at most."""
     size = min(BATCH, sequences)

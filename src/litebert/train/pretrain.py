@@ -129,13 +129,13 @@ class _Run:
         counts = piece_counts(self.store)
         if not counts.sum():
             raise SettingsError(f"{self.store.folders[0]}: holds no text to train on")
-        run["unigram"] = unigram_level(counts)
         masker = Masker(self.preset.masking, self.store.tokenizer, counts)
+        run["unigram"] = unigram_level(masker.hidden(counts))
         learner = build_learner(self.preset, self.group.device, models, self.watcher.say)
         optimizer = build_optimizer(learner, self.preset.optimizer)
         state = self._resume(learner, optimizer)
         if state is None and start is None and self.preset.start == "warm":
-            warm_start(learner, self.store, counts)
+            warm_start(learner, self.store, counts, masker.hidden(counts))
         self.group.align(learner)
         with self._stream(masker) as stream:
             loop = self._loop(learner, optimizer, stream, masker, stopping, state)

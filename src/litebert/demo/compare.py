@@ -1,0 +1,211 @@
+"""What pretraining is worth: the same fine-tuning from several starts, with few and many labels.
+
+Every arm (a start) is fine-tuned with each number of labels. On the first seed the rates of a small
+grid are tried and the best on dev is kept; the other seeds use that one. A seed decides which
+sentences are labelled, their order and the new head, for all arms alike, so that arms are compared
+seed by seed. Small models leave a core idle if they use two, so one process a core works at this,
+and each result is a file: an interrupted comparison goes on where it was.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+
+import torch
+
+from litebert.base.runtime import cores, keep_freed_memory
+from litebert.demo.reviews import LABELS, Sentences, read_sentences
+from litebert.model.model import Model
+from litebert.tasks.base import TaskSettings
+from litebert.tasks.features import Features, take
+from litebert.tasks.fit import MODEL, Part, Work, fit
+from litebert.tasks.making import make_features
+from litebert.tasks.recipe import Recipe
+from litebert.tasks.registry import build_task
+from litebert.tasks.starting import begin, open_tokenizer
+from litebert.train.parallel import Group
+from litebert.train.watch import Watcher
+
+ALL = 1_000_000  # labels: as many as there are
+TASK = TaskSettings(
+    name="classify", kind="classify", metrics=("accuracy",), labels=tuple(sorted(LABELS.values())),
+    length=64, pooling="mean",
+)  # fmt: skip
+
+
+def labels_name(labels: int) -> str:
+    """A number of labels for people."""
+    return "all labels" if labels == ALL else f"{labels:,} labels"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is compared."""
+
+    steps: dict[int, int]  # of fine-tuning, by the number of labels
+    rates: tuple[float, ...] = (5e-4, 1e-3, 2e-3)
+    seeds: int = 5
+
+    def count(self, arms: int) -> int:
+        """How many fine-tunings that is."""
+        return arms * len(self.steps) * (len(self.rates) + self.seeds - 1)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One fine-tuning."""
+
+    arm: str
+    labels: int
+    rate: float
+    seed: int
+    steps: int
+    kept: bool  # its model
+
+    @property
+    def name(self) -> str:
+        """Its folder's name."""
+        return f"{self.arm}-{self.labels}-{self.rate:g}-{self.seed}".replace(" ", "-")
+
+    @property
+    def labels_name(self) -> str:
+        """How many labels, for people."""
+        return labels_name(self.labels)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One arm with one number of labels: the rate that was best, and accuracies by seed."""
+
+    arm: str
+    labels: int
+    rate: float
+    jobs: list[Job]  # one a seed
+    dev: list[float]
+    test: list[float]
+
+
+Results = dict[Job, dict[str, float]]
+Progress = Callable[[Job, float], None]
+
+
+def compare(arms: dict[str, Path], plan: Plan, out: Path, progress: Progress) -> list[Cell]:
+    """Fine-tune every arm (a model folder each) with every number of labels.
+
+    Models of the last arm with the most labels are kept.
+    """
+    last, most = list(arms)[-1], max(plan.steps)
+    grid = [
+        Job(arm, labels, rate, 1, steps, (arm, labels) == (last, most))
+        for labels, steps in _longest(plan)
+        for arm in arms
+        for rate in plan.rates
+    ]
+    with _Crew(arms, out) as crew:
+        results = crew.work(grid, progress)
+        best = {
+            (job.arm, job.labels): job
+            for job in sorted(results, key=lambda job: results[job]["dev"])
+        }
+        rest = [
+            replace(best[arm, labels], seed=seed)
+            for labels, _ in _longest(plan)
+            for seed in range(2, plan.seeds + 1)
+            for arm in arms
+        ]
+        results |= crew.work(rest, progress)
+    cells = []
+    for arm, labels in best:
+        rate = best[arm, labels].rate
+        seeds = sorted(
+            (job for job in results if (job.arm, job.labels, job.rate) == (arm, labels, rate)),
+            key=lambda job: job.seed,
+        )
+        dev, test = ([results[job][part] for job in seeds] for part in ("dev", "test"))
+        cells.append(Cell(arm, labels, rate, seeds, dev, test))
+    return sorted(cells, key=lambda cell: (cell.labels, list(arms).index(cell.arm)))
+
+
+def _longest(plan: Plan) -> list[tuple[int, int]]:
+    return sorted(plan.steps.items(), reverse=True)
+
+
+class _Crew:
+    """One process a core, each with the sentences and the arms at hand."""
+
+    def __init__(self, arms: dict[str, Path], out: Path) -> None:
+        given = ({name: str(folder) for name, folder in arms.items()}, str(out))
+        self.pool = get_context("spawn").Pool(cores(), _prepare, given)
+
+    def __enter__(self) -> _Crew:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.pool.terminate()
+
+    def work(self, jobs: Iterable[Job], progress: Progress) -> Results:
+        """The results of some jobs."""
+        results: Results = {}
+        for job, scores in self.pool.imap_unordered(_run, jobs):
+            results[job] = scores
+            progress(job, scores["test"])
+        return results
+
+
+# ------------------------------------------------------------------------ in another process
+
+_bench: _Bench | None = None
+
+
+class _Bench:
+    """What all jobs of a process need."""
+
+    def __init__(self, arms: dict[str, str], out: str) -> None:
+        self.out, self.task = Path(out), build_task(TASK)
+        self.models = {name: Model.load(Path(folder)) for name, folder in arms.items()}
+        folder = Path(next(iter(arms.values())))
+        self.tokenizer = open_tokenizer(folder)
+        self.sentences: Sentences = read_sentences()
+        self.train, dev, test = (
+            Part(part, make_features(self.task, part, self.tokenizer, folder))
+            for part in (self.sentences.train, self.sentences.dev, self.sentences.test)
+        )
+        self.dev = {"dev": dev, "test": test}
+
+    def run(self, job: Job) -> dict[str, float]:
+        """Fine-tune once, or read what came of it."""
+        chosen = self.sentences.some(job.labels, job.seed)
+        features = Features(take(self.train.features.batch, chosen), 0, 0)
+        train = Part([self.sentences.train[i] for i in chosen], features)
+        recipe = Recipe(
+            length=TASK.length, steps=job.steps, rate=job.rate, pooling="mean", looks=1, dropout=0.0
+        )
+        start = self.models[job.arm]
+        work = Work(
+            self.task, recipe, self.tokenizer, train, self.dev, Group(),
+            lambda seed: begin(start, self.task, recipe, seed), Watcher(), lambda: False,
+        )  # fmt: skip
+        result = fit(work, job.seed, self.out / job.name, job.rate)
+        assert result is not None, "nobody asks it to stop"
+        if not job.kept:
+            shutil.rmtree(self.out / job.name / MODEL, ignore_errors=True)
+        return {name: scores["accuracy"] for name, scores in result["scores"].items()}
+
+
+def _prepare(arms: dict[str, str], out: str) -> None:
+    """Begin a process: one thread; Ctrl-C is the parent's to answer."""
+    global _bench
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    _bench = _Bench(arms, out)
+
+
+def _run(job: Job) -> tuple[Job, dict[str, float]]:
+    assert _bench is not None
+    return job, _bench.run(job)
