@@ -287,9 +287,8 @@ def test_nothing_is_cut_into_nothing() -> None:
 # Common pieces, chosen less.
 
 
-@pytest.mark.parametrize("unit", ["token", "word", "ngram"])
-def test_common_pieces_are_chosen_less(unit: str) -> None:
-    """One run a sequence: where it begins follows the weights exactly."""
+def test_common_pieces_are_chosen_less() -> None:
+    """One token a sequence: which one follows the weights exactly."""
     batch = alike([[1] * 12], 40_000)
     places = np.flatnonzero(batch.inside[: batch.lengths[0]])
     pieces = np.arange(10, 22)
@@ -298,9 +297,7 @@ def test_common_pieces_are_chosen_less(unit: str) -> None:
     batch = replace(batch, ids=ids.ravel())
     counts = np.zeros(VOCABULARY, dtype=np.int64)
     counts[pieces] = [10, 10, 20, 20, 50, 50, 100, 100, 400, 900, 2000, 6000]
-    masker = Masker(
-        Masking(unit=unit, share=0.01, common=0.002, longest=1), make_tokenizer(), counts
-    )
+    masker = Masker(Masking(unit="token", share=0.01, common=0.002), make_tokenizer(), counts)
     found = masker(batch)
     assert len(found.positions) == len(batch)
     share = counts[pieces] / counts.sum()
@@ -315,7 +312,7 @@ def test_what_is_hidden_follows_from_the_counts() -> None:
     counts = piece_counts()
     plain = Masker(Masking(), make_tokenizer(), counts)
     assert plain.hidden(counts) is counts
-    hidden = Masker(Masking(common=1e-3), make_tokenizer(), counts).hidden(counts)
+    hidden = Masker(Masking(unit="token", common=1e-3), make_tokenizer(), counts).hidden(counts)
     share = counts / counts.sum()
     rare = share <= 1e-3
     assert (hidden[rare] == counts[rare]).all()
@@ -324,7 +321,12 @@ def test_what_is_hidden_follows_from_the_counts() -> None:
 
 def test_common_needs_counts_and_is_part_of_the_fingerprint() -> None:
     with pytest.raises(SettingsError, match="counts"):
-        Masker(Masking(common=1e-4), make_tokenizer())
-    one = Masker(Masking(common=1e-3), make_tokenizer(), piece_counts())
-    two = Masker(Masking(common=1e-3), make_tokenizer(), piece_counts()[::-1].copy())
+        Masker(Masking(unit="token", common=1e-4), make_tokenizer())
+    one = Masker(Masking(unit="token", common=1e-3), make_tokenizer(), piece_counts())
+    two = Masker(Masking(unit="token", common=1e-3), make_tokenizer(), piece_counts()[::-1].copy())
     assert one.fingerprint() != two.fingerprint()
+
+
+def test_common_is_for_single_tokens() -> None:
+    with pytest.raises(ValidationError, match="token"):
+        Masking(unit="ngram", common=1e-4)

@@ -46,9 +46,9 @@ PRETRAINING = 0.5  # of the budget
 ORDERS = 4  # examples shown
 LOOKS = 2000  # held-out sequences that the encoder is measured on
 RANDOM, VECTORS, PRETRAINED = "random start", "word vectors only", "pretrained"
-SHORT_PLAN = Plan({200: 30, 1000: 60}, (1e-3,), 5)
-PLAN = Plan({200: 60, 1000: 120, ALL: 300}, (5e-4, 1e-3, 2e-3), 5)
-LONG_PLAN = Plan({200: 100, 1000: 250, ALL: 700}, (5e-4, 1e-3, 2e-3), 5)
+SHORT_PLAN = Plan({200: 40, 1000: 80}, (1e-3,), 5)
+PLAN = Plan({200: 60, 1000: 120, ALL: 250}, (5e-4, 1e-3), 5)
+LONG_PLAN = Plan({200: 60, 1000: 160, ALL: 600}, (3e-4, 6e-4, 1.2e-3), 5)
 SAVINGS = {  # what the layers share, and whether the embeddings are narrow
     "ALBERT: one layer for all, narrow embeddings": ("all", True),
     "without narrow embeddings": ("all", False),
@@ -158,7 +158,8 @@ class _Road:
         run = read_json(self.run / RUN)
         return Findings(
             seeds=len(cells[-1].test), rows=rows_of(cells),
-            held_out=evaluate(self.run, self.corpus, sequences=LOOKS), gaps=fill_gaps(model, tokenizer),
+            held_out=evaluate(self.run, self.corpus, sequences=LOOKS),
+            gaps=fill_gaps(model, tokenizer),
             orders=judge_orders(model, self.corpus, load_preset(PRESET).data.length, ORDERS),
             parameters=_savings(), tokens=run["tokens"], seconds=run["seconds"],
         )  # fmt: skip

@@ -54,6 +54,8 @@ class Masking(Settings):
     def _shares(self) -> Self:
         if self.mask + self.random > 1 + 1e-9:
             raise ValueError(f"mask {self.mask} and random {self.random} add up to more than 1")
+        if self.common is not None and self.unit != "token":
+            raise ValueError(f"common weighs single tokens, not a {self.unit}: set unit to 'token'")
         if self.repeated and self.unit != "token":
             raise ValueError(
                 f"repeated draws single tokens, not a {self.unit}: set unit to 'token'"

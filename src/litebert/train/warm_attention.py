@@ -90,7 +90,9 @@ def _start_neighbour(model: Model, head: int, place: int, offset: int) -> None:
 def _start_segments(model: Model) -> None:
     """The first head looks at the first segment, the second at the second.
 
-    Their query is a constant, and the key measures the segment's column.
+    Their query is a constant, and the key measures the segment's column. What they bring is alike
+    for all tokens and grows from layer to layer, so that in deep models it would drown the rest:
+    a layer takes over its share of it.
     """
     columns, width = Columns(model.config.embedding_size), model.config.hidden_size
     size = width // model.config.num_attention_heads
@@ -103,6 +105,8 @@ def _start_segments(model: Model) -> None:
             joint.weight[width + first : width + first + size] = 0.0
             joint.weight[width + first] = _way(model)[:, columns.segment]
             joint.bias[first] = sign * SEGMENT_CONTRAST * size**0.5 / apart
+        output: Any = attention.output
+        output.weight[:, : 2 * size] /= model.config.num_hidden_layers
 
 
 def _way(model: Model) -> Tensor:
