@@ -66,7 +66,7 @@ def _table(findings: Findings) -> Table:
     table = Table("", *findings.rows[0].accuracies)
     for row in findings.rows:
         shown = [
-            f"{one.value:.1%} ({one.low:.1%} to {one.high:.1%})" for one in row.accuracies.values()
+            f"{one.value:.1%} ± {50 * (one.high - one.low):.1f}" for one in row.accuracies.values()
         ]
         table.add_row(*(Text(cell) for cell in (row.name, *shown)))
     return table
