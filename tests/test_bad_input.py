@@ -93,7 +93,7 @@ def test_bad_plans(arguments: list[str], words: list[str], refused: Refused) -> 
         ("model.num_hidden_layers=0", ["model.num_hidden_layers = 0"]),
         ("model.num_hidden_layers=-3", ["model.num_hidden_layers = -3"]),
         ("model.embedding_size=256", ["embedding_size 256", "hidden_size 128", "E <= H"]),
-        ("model.num_hidden_groups=5", ["num_hidden_groups 5", "num_hidden_layers 4"]),
+        ("model.num_hidden_groups=5", ["num_hidden_groups 5", "num_hidden_layers 2"]),
         ("model.sharing=some", ["model.sharing = 'some'", "'attention'"]),
         ("model.family=bert", ["'bert'", "embedding_size 64"]),
         ("model.hidden_dropout_prob=1", ["model.hidden_dropout_prob = 1"]),
@@ -407,7 +407,7 @@ def test_shared_layers_that_differ_are_refused(refused: Refused, tmp_path: Path)
     preset = litebert.load_preset("albert-tiny", ["model.sharing=ffn", SMALL])
     litebert.Model.create(preset.model).save(tmp_path / "source")
     (tmp_path / "source" / "manifest.json").unlink()
-    name = "encoder.albert_layer_groups.2.albert_layers.0.ffn.bias"
+    name = "encoder.albert_layer_groups.1.albert_layers.0.ffn.bias"
     tensors(lambda t: t | {name: t[name] + 1})(tmp_path / "source")
     sentence = refused("import", tmp_path / "source", tmp_path / "out")
     assert name in sentence
@@ -511,7 +511,7 @@ def test_depth_zero_is_refused(sharing: str, depth: Any) -> None:
 def test_more_depth_than_layers_needs_shared_ones() -> None:
     preset = litebert.load_preset("albert-tiny", ["model.sharing=attention", SMALL])
     model = litebert.Model.create(preset.model)
-    with pytest.raises(SettingsError, match="depth 5: this encoder has 4 layers"):
+    with pytest.raises(SettingsError, match="depth 5: this encoder has 2 layers"):
         model(torch.ones(1, 3, dtype=torch.long), depth=5)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import litebert
 from litebert.base.errors import LitebertError, SettingsError
-from litebert.demo import reviews, road
+from litebert.demo import compare, reviews, road
 from litebert.demo.compare import ALL, Cell, Job, Plan
 from litebert.demo.drawing import Bar, bars, lines
 from litebert.demo.findings import rows_of, verdict
@@ -62,6 +62,7 @@ def test_the_road_goes_from_text_to_a_report(
     assert {guess["label"] for guess in guesses} <= {"praise", "blame"}
 
     # Nothing is done twice: with fine-tuning made impossible the same comes out.
+    monkeypatch.setattr(compare, "ProcessPoolExecutor", pytest.fail)
     again = road.demo(tmp_path, "8s")
     assert again is not None
     assert again.as_json() == found.as_json()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 OUT = Path("demo")
+STOPPED = 130  # the exit code of a command that was interrupted
 
 
 def demo(
@@ -26,5 +28,10 @@ def demo(
     from litebert.demo.road import demo as walk
 
     guide = TerminalGuide()
-    if walk(out, budget, guide) is None:
+    try:
+        found = walk(out, budget, guide)
+    except (KeyboardInterrupt, BrokenProcessPool):  # which Ctrl-C ends first is chance
+        found = None
+    if found is None:
         guide.say("stopped; the same command goes on from here")
+        raise typer.Exit(STOPPED)

@@ -11,19 +11,22 @@ from __future__ import annotations
 
 import shutil
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import torch
 
+from litebert.base.files import read_json
 from litebert.base.runtime import cores, keep_freed_memory
 from litebert.demo.reviews import LABELS, Sentences, read_sentences
 from litebert.model.model import Model
 from litebert.tasks.base import TaskSettings
 from litebert.tasks.features import Features, take
-from litebert.tasks.fit import MODEL, Part, Work, fit
+from litebert.tasks.fit import MODEL, RESULT, Part, Work, fit
 from litebert.tasks.making import make_features
 from litebert.tasks.recipe import Recipe
 from litebert.tasks.registry import build_task
@@ -100,61 +103,57 @@ def compare(arms: dict[str, Path], plan: Plan, out: Path, progress: Progress) ->
     Models of the last arm with the most labels are kept.
     """
     last, most = list(arms)[-1], max(plan.steps)
+    sizes = sorted(plan.steps.items(), reverse=True)  # what takes longest goes first
     grid = [
         Job(arm, labels, rate, 1, steps, (arm, labels) == (last, most))
-        for labels, steps in _longest(plan)
+        for labels, steps in sizes
         for arm in arms
         for rate in plan.rates
     ]
-    with _Crew(arms, out) as crew:
-        results = crew.work(grid, progress)
-        best = {
-            (job.arm, job.labels): job
-            for job in sorted(results, key=lambda job: results[job]["dev"])
-        }
-        rest = [
-            replace(best[arm, labels], seed=seed)
-            for labels, _ in _longest(plan)
-            for seed in range(2, plan.seeds + 1)
-            for arm in arms
-        ]
-        results |= crew.work(rest, progress)
-    cells = []
-    for arm, labels in best:
-        rate = best[arm, labels].rate
-        seeds = sorted(
-            (job for job in results if (job.arm, job.labels, job.rate) == (arm, labels, rate)),
-            key=lambda job: job.seed,
-        )
-        dev, test = ([results[job][part] for job in seeds] for part in ("dev", "test"))
-        cells.append(Cell(arm, labels, rate, seeds, dev, test))
-    return sorted(cells, key=lambda cell: (cell.labels, list(arms).index(cell.arm)))
+    results = _work(grid, arms, out, progress)
+    best = {
+        (job.arm, job.labels): job
+        for job in sorted(results, key=lambda job: (results[job]["dev"], -job.rate))
+    }
+    rest = [
+        replace(best[arm, labels], seed=seed)
+        for labels, _ in sizes
+        for seed in range(2, plan.seeds + 1)
+        for arm in arms
+    ]
+    results |= _work(rest, arms, out, progress)
+    return [
+        _cell([replace(best[arm, labels], seed=1 + n) for n in range(plan.seeds)], results)
+        for labels in sorted(plan.steps)
+        for arm in arms
+    ]
 
 
-def _longest(plan: Plan) -> list[tuple[int, int]]:
-    return sorted(plan.steps.items(), reverse=True)
+def _cell(jobs: list[Job], results: Results) -> Cell:
+    dev, test = ([results[job][part] for job in jobs] for part in ("dev", "test"))
+    return Cell(jobs[0].arm, jobs[0].labels, jobs[0].rate, jobs, dev, test)
 
 
-class _Crew:
-    """One process a core, each with the sentences and the arms at hand."""
+def _work(jobs: list[Job], arms: dict[str, Path], out: Path, progress: Progress) -> Results:
+    """The results of some jobs: those that are there, and the others by one process a core."""
+    results: Results = {}
 
-    def __init__(self, arms: dict[str, Path], out: Path) -> None:
+    def keep(job: Job, result: dict[str, Any]) -> None:
+        results[job] = {name: scores["accuracy"] for name, scores in result["scores"].items()}
+        progress(job, results[job]["test"])
+
+    left = []
+    for job in jobs:
+        path = out / job.name / RESULT
+        keep(job, read_json(path)) if path.is_file() else left.append(job)
+    if left:
         given = ({name: str(folder) for name, folder in arms.items()}, str(out))
-        self.pool = get_context("spawn").Pool(cores(), _prepare, given)
-
-    def __enter__(self) -> _Crew:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.pool.terminate()
-
-    def work(self, jobs: Iterable[Job], progress: Progress) -> Results:
-        """The results of some jobs."""
-        results: Results = {}
-        for job, scores in self.pool.imap_unordered(_run, jobs):
-            results[job] = scores
-            progress(job, scores["test"])
-        return results
+        with ProcessPoolExecutor(
+            min(cores(), len(left)), get_context("spawn"), _prepare, given
+        ) as pool:
+            for done in as_completed([pool.submit(_run, job) for job in left]):
+                keep(*done.result())
+    return results
 
 
 # ------------------------------------------------------------------------ in another process
@@ -177,8 +176,8 @@ class _Bench:
         )
         self.dev = {"dev": dev, "test": test}
 
-    def run(self, job: Job) -> dict[str, float]:
-        """Fine-tune once, or read what came of it."""
+    def run(self, job: Job) -> dict[str, Any]:
+        """Fine-tune once."""
         chosen = self.sentences.some(job.labels, job.seed)
         features = Features(take(self.train.features.batch, chosen), 0, 0)
         train = Part([self.sentences.train[i] for i in chosen], features)
@@ -194,18 +193,18 @@ class _Bench:
         assert result is not None, "nobody asks it to stop"
         if not job.kept:
             shutil.rmtree(self.out / job.name / MODEL, ignore_errors=True)
-        return {name: scores["accuracy"] for name, scores in result["scores"].items()}
+        return result
 
 
 def _prepare(arms: dict[str, str], out: str) -> None:
-    """Begin a process: one thread; Ctrl-C is the parent's to answer."""
+    """Begin a process: one thread; Ctrl-C ends it without a word, as its results are files."""
     global _bench
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     torch.set_num_threads(1)
     keep_freed_memory()
     _bench = _Bench(arms, out)
 
 
-def _run(job: Job) -> tuple[Job, dict[str, float]]:
+def _run(job: Job) -> tuple[Job, dict[str, Any]]:
     assert _bench is not None
     return job, _bench.run(job)
