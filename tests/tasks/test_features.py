@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from litebert.tasks.base import TaskSettings
 from litebert.tasks.classification import fit_pair
 from litebert.tasks.examples import Answer, QuestionExample, TaggedExample, TextExample
 from litebert.tasks.features import Features, join_features, take
+from litebert.tasks.question_answering import QuestionAnswering
 from litebert.tasks.registry import build_task
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from tests.corpus.stores import write_pieces, write_wordpiece
@@ -178,3 +180,14 @@ def test_the_cache_gives_the_same(
         kept.write_bytes(damaged)
         mended = making.make_features(made, examples, tokenizer, tmp_path)
         np.testing.assert_array_equal(mended.batch.ids, first.batch.ids)
+
+
+@pytest.mark.parametrize(("tokens", "room"), [(300, 50), (51, 50), (50, 50), (7, 3), (5, 1)])
+def test_windows_overlap_whatever_the_stride(tokens: int, room: int) -> None:
+    """A stride longer than a window would leave text between two windows, or cut answers there."""
+    made = TaskSettings(name="qa", kind="qa", metrics=("f1",), length=64, stride=128)
+    windows = QuestionAnswering(made)._windows(tokens, room)
+    assert windows[0][0] == 0
+    assert windows[-1][1] == tokens
+    for (_, end), (start, _) in pairwise(windows):
+        assert end - start >= room // 2

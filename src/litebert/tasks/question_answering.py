@@ -61,7 +61,7 @@ class QuestionAnswering:
         return Features(batch, shortened, divided, np.concatenate(offsets), np.concatenate(owned))
 
     def _windows(self, tokens: int, room: int) -> list[tuple[int, int]]:
-        step = min(self.settings.stride, room)
+        step = min(self.settings.stride, max(room // 2, 1))  # no answer falls between two windows
         starts = range(0, max(tokens - room, 0) + step, step)
         return [(start, min(start + room, tokens)) for start in starts]
 
