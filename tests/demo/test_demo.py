@@ -13,9 +13,10 @@ import litebert
 from litebert.base.errors import LitebertError, SettingsError
 from litebert.demo import compare, reviews, road
 from litebert.demo.compare import ALL, Cell, Job, Plan
-from litebert.demo.drawing import Bar, bars, lines
+from litebert.demo.drawing import bars, lines
 from litebert.demo.findings import rows_of, verdict
 from litebert.demo.reviews import read_sentences
+from litebert.tasks.scores.intervals import Interval
 
 REVIEWS = 300
 
@@ -108,7 +109,7 @@ def test_the_verdict_says_what_the_intervals_show() -> None:
 
 def test_charts_keep_to_their_paper_and_escape_names() -> None:
     drawn = lines([("a<b", [(0.0, 6.5), (4.0, 5.0)])], "minutes", (6.6, "guessing"))
-    drawn += bars([("200", [Bar(0.6, 0.58, 0.62), Bar(0.7, 0.5, 0.9)])], ["a<b", "c"])
+    drawn += bars([("200", [Interval(0.6, 0.58, 0.62), Interval(0.7, 0.5, 0.9)])], ["a<b", "c"])
     assert "a<b" not in drawn
     assert "a&lt;b" in drawn
     for name, most in (("x", 460), ("y", 240), ("y1", 240), ("y2", 240), ("x1", 460)):

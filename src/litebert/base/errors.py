@@ -46,6 +46,14 @@ class MissingExtraError(LitebertError):
         return type(self), self.names
 
 
+def lost_worker() -> LitebertError:
+    """What to say when a process of ours was killed; its work is kept and goes on."""
+    return LitebertError(
+        "a worker process was killed, perhaps for want of memory; "
+        "the same command continues where it stopped"
+    )
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A tail for an error message: the nearest known word, or all of them when none is near."""
     choices = sorted(known)

@@ -24,7 +24,7 @@ from typing import Self
 from pydantic import Field
 
 from litebert.base.config import Settings
-from litebert.base.errors import FileError, LitebertError
+from litebert.base.errors import FileError, LitebertError, lost_worker
 from litebert.base.files import read_json, write_whole
 from litebert.corpus.encode import encode_units
 from litebert.corpus.parts import Parcel
@@ -154,7 +154,7 @@ class Crew:
         try:
             return pool.submit(_work, parcel, checksum)
         except BrokenProcessPool:
-            raise _lost_worker() from None
+            raise lost_worker() from None
 
     def _collect(self, most: int) -> Iterator[Done]:
         while len(self.waiting) > most:
@@ -163,14 +163,7 @@ class Crew:
                 try:
                     yield future.result()
                 except BrokenProcessPool:
-                    raise _lost_worker() from None
-
-
-def _lost_worker() -> LitebertError:
-    return LitebertError(
-        "a worker process was killed, perhaps for want of memory; "
-        "the same command continues where it stopped"
-    )
+                    raise lost_worker() from None
 
 
 _task: Task | None = None  # of a worker process

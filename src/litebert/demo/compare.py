@@ -13,6 +13,7 @@ import shutil
 import signal
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any
 
 import torch
 
+from litebert.base.errors import lost_worker
 from litebert.base.files import read_json
 from litebert.base.runtime import cores, keep_freed_memory
 from litebert.demo.reviews import LABELS, Sentences, read_sentences
@@ -142,17 +144,20 @@ def _work(jobs: list[Job], arms: dict[str, Path], out: Path, progress: Progress)
         results[job] = {name: scores["accuracy"] for name, scores in result["scores"].items()}
         progress(job, results[job]["test"])
 
-    left = []
+    left = [job for job in jobs if not (out / job.name / RESULT).is_file()]
     for job in jobs:
-        path = out / job.name / RESULT
-        keep(job, read_json(path)) if path.is_file() else left.append(job)
+        if job not in left:
+            keep(job, read_json(out / job.name / RESULT))
     if left:
         given = ({name: str(folder) for name, folder in arms.items()}, str(out))
         with ProcessPoolExecutor(
             min(cores(), len(left)), get_context("spawn"), _prepare, given
         ) as pool:
-            for done in as_completed([pool.submit(_run, job) for job in left]):
-                keep(*done.result())
+            try:
+                for done in as_completed([pool.submit(_run, job) for job in left]):
+                    keep(*done.result())
+            except BrokenProcessPool:
+                raise lost_worker() from None
     return results
 
 

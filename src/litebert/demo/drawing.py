@@ -6,18 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from litebert.tasks.scores.intervals import Interval
+
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 460, 240, 46, 12, 14, 34
 COLOURS = ("#9aa5b1", "#3e8ed0", "#e4572e")
 Points = Sequence[tuple[float, float]]
-
-
-@dataclass(frozen=True)
-class Bar:
-    """A value with the interval it lies in, as shares."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -84,7 +77,7 @@ def lines(
     return _sheet(parts)
 
 
-def bars(groups: Sequence[tuple[str, Sequence[Bar]]], names: Sequence[str]) -> str:
+def bars(groups: Sequence[tuple[str, Sequence[Interval]]], names: Sequence[str]) -> str:
     """Groups of bars, one colour a name, each with its interval; the axis does not begin at 0."""
     values = [v for _, row in groups for bar in row for v in (bar.low, bar.high)]
     low, high = min([*values, 0.5]), max([*values, 0.55])

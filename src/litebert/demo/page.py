@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from litebert.demo.drawing import Bar, Points, bars, legend, lines
+from litebert.demo.drawing import Points, bars, legend, lines
 from litebert.demo.findings import MEASURED_ON, Findings, Row, verdict
 from litebert.demo.learned import GAP
 
@@ -57,10 +57,7 @@ def _head(found: Findings) -> str:
 
 def _accuracies(rows: Sequence[Row], seeds: int) -> str:
     arms = list(rows[0].accuracies)
-    groups = [
-        (row.name, [Bar(one.value, one.low, one.high) for one in row.accuracies.values()])
-        for row in rows
-    ]
+    groups = [(row.name, list(row.accuracies.values())) for row in rows]
     head = "".join(f"<th>{escape(arm)}</th>" for arm in arms)
     lines_ = []
     for row in rows:
