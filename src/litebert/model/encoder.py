@@ -71,14 +71,17 @@ class Encoder(nn.Module):
         positions: Tensor | None = None,
         lengths: Sequence[int] | None = None,
         depth: int | Sequence[int] | None = None,
+        read: Tensor | None = None,
     ) -> State:
         """Encode a padded batch `ids` (B, T) with its `mask`, or a packed one (N,) with `lengths`.
 
-        `depth` is the number of layers to run: one for all, or one per sequence.
+        `depth` is the number of layers to run: one for all, or one per sequence. `read` are the
+        flat positions that will be read, if not all: the last layer is computed there only.
         """
         state = self.embed(ids, mask=mask, segments=segments, positions=positions, lengths=lengths)
         if depth is None or isinstance(depth, int):
-            return self.layers(state, 0, self.config.num_hidden_layers if depth is None else depth)
+            stop = self.config.num_hidden_layers if depth is None else depth
+            return self.layers(state, 0, stop, read=read)
         return self._mixed_depth(state, depth)
 
     def embed(
@@ -99,17 +102,22 @@ class Encoder(nn.Module):
         return State(x if self.projection is None else self.projection(x), layout)
 
     def layers(
-        self, state: State, start: int, stop: int, collect: list[State] | None = None
-    ) -> State:
-        """Run layers start..stop; `collect` receives the state after each block."""
+        self, state: State, start: int, stop: int, collect: list[State] | None = None,
+        read: Tensor | None = None,
+    ) -> State:  # fmt: skip
+        """Run layers start..stop; `collect` receives the state after each block.
+
+        With `read`, the last block computes these tokens only, and leaves zeros elsewhere.
+        """
         self._check_depth(stop)
         x_NH, layout = state.x_NH, state.layout
         dropout = self.config.hidden_dropout_prob if self.training else 0.0
-        for layer in range(start, stop):
-            for attention, feed_forward in self._parts(layer):
-                x_NH = self._run((x_NH, attention, feed_forward, layout, dropout))
-                if collect is not None:
-                    collect.append(State(x_NH, layout))
+        blocks = [parts for layer in range(start, stop) for parts in self._parts(layer)]
+        for number, (attention, feed_forward) in enumerate(blocks, 1):
+            wanted = read if number == len(blocks) else None
+            x_NH = self._run((x_NH, attention, feed_forward, layout, dropout, wanted))
+            if collect is not None:
+                collect.append(State(x_NH, layout))
         return State(x_NH, layout)
 
     def _run(self, arguments: tuple[Any, ...]) -> Tensor:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from litebert.base.batch import Batch
+from litebert.base.batch import Batch, Numbers
 from litebert.model.layout import State
 from litebert.model.model import Model
 
@@ -23,10 +23,11 @@ class Inputs:
     targets: Tensor  # M
     labels: Tensor  # B: classes, or numbers to tell
 
-    def encode(self, model: Model, depth: int | None = None) -> State:
-        """The batch through a model's encoder."""
+    def encode(self, model: Model, depth: int | None = None, read: Numbers | None = None) -> State:
+        """The batch through a model's encoder; `read` are the tokens that matter at its end."""
         lengths = self.batch.lengths.tolist()
-        return model(self.ids, segments=self.types, lengths=lengths, depth=depth)
+        rows = None if read is None else torch.from_numpy(read).to(self.ids.device)
+        return model(self.ids, segments=self.types, lengths=lengths, depth=depth, read=rows)
 
 
 def to_inputs(batch: Batch, device: torch.device) -> Inputs:

@@ -30,10 +30,10 @@ class Attention(nn.Module):
         self.output = nn.Linear(width, width)
         self.norm = nn.LayerNorm(width, config.layer_norm_eps)
 
-    def forward(self, x_NH: Tensor, layout: Layout) -> Tensor:
+    def forward(self, x_NH: Tensor, layout: Layout, read_R: Tensor | None = None) -> Tensor:
         q, k, v = self.query_key_value(x_NH).unflatten(-1, (3, self.heads, -1)).unbind(-3)
         context = layout.attend(q, k, v, self.dropout if self.training else 0.0)
-        return self.output(context)
+        return self.output(context if read_R is None else context.index_select(0, read_R))
 
 
 class FeedForward(nn.Module):
@@ -52,8 +52,15 @@ class FeedForward(nn.Module):
 
 
 def block(
-    x_NH: Tensor, attention: Attention, feed_forward: FeedForward, layout: Layout, dropout: float
-) -> Tensor:
-    """One application of one block to flat tokens."""
-    attended = F.dropout(attention(x_NH, layout), dropout).add_(x_NH)
-    return feed_forward.norm(feed_forward(attended, attention.norm, dropout))
+    x_NH: Tensor, attention: Attention, feed_forward: FeedForward, layout: Layout, dropout: float,
+    read_R: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """One application of one block to flat tokens.
+
+    With `read_R`, the tokens that are read afterwards: only they are computed, as all others only
+    matter to attention; their places hold zeros.
+    """
+    residual = x_NH if read_R is None else x_NH.index_select(0, read_R)
+    attended = F.dropout(attention(x_NH, layout, read_R), dropout).add_(residual)
+    result = feed_forward.norm(feed_forward(attended, attention.norm, dropout))
+    return result if read_R is None else result.new_zeros(x_NH.shape).index_copy(0, read_R, result)

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from litebert.base.batch import Batch
+from litebert.base.batch import Batch, Numbers
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
@@ -40,6 +40,10 @@ class Objective(Protocol):
 
     def count(self, batch: Batch) -> int:
         """How many answers a batch asks for."""
+        ...
+
+    def reads(self, batch: Batch) -> Numbers | None:
+        """The tokens whose encodings it looks at; None for all."""
         ...
 
     def term(self, model: Model, state: State, inputs: Inputs) -> Term:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from torch import nn
 
-from litebert.base.batch import Batch
+from litebert.base.batch import Batch, Numbers
 from litebert.model.inputs import Inputs
 from litebert.model.model import Model, share_embeddings
 from litebert.objectives.base import Objective, Term
@@ -39,7 +40,7 @@ class Learner(nn.Module):
         if self.generator is not None:
             term, inputs = replace_tokens(self.generator, inputs)
             terms.append(term)
-        state = inputs.encode(self.model, depth)
+        state = inputs.encode(self.model, depth, read_by(self.own, inputs.batch))
         return terms + [objective.term(self.model, state, inputs) for objective in self.own]
 
     def folders(self) -> dict[str, Model]:
@@ -50,3 +51,10 @@ class Learner(nn.Module):
     def models(self) -> list[Model]:
         """The models that learn."""
         return list(self.folders().values())
+
+
+def read_by(objectives: Sequence[Objective], batch: Batch) -> Numbers | None:
+    """The tokens that any of the objectives looks at, in order; None for all."""
+    wanted = [objective.reads(batch) for objective in objectives]
+    known = [tokens for tokens in wanted if tokens is not None]
+    return np.unique(np.concatenate(known)) if known and len(known) == len(wanted) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from litebert.base.batch import Batch
+from litebert.base.batch import Batch, Numbers
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
@@ -19,6 +19,10 @@ class MaskedLanguage:
     def count(self, batch: Batch) -> int:
         """Masked tokens."""
         return len(batch.targets)
+
+    def reads(self, batch: Batch) -> Numbers:
+        """The masked tokens."""
+        return batch.positions
 
     def term(self, model: Model, state: State, inputs: Inputs) -> Term:
         """Loss and right guesses."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch.nn.functional as F
 
-from litebert.base.batch import Batch
+from litebert.base.batch import Batch, Numbers
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
@@ -27,6 +27,10 @@ class SentencePair:
     def count(self, batch: Batch) -> int:
         """Pairs with a label."""
         return int((batch.labels >= 0).sum())
+
+    def reads(self, batch: Batch) -> Numbers:
+        """[CLS]."""
+        return batch.starts
 
     def term(self, model: Model, state: State, inputs: Inputs) -> Term:
         """Loss and right decisions."""

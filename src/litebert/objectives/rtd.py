@@ -25,7 +25,7 @@ from litebert.objectives.base import Term
 
 def replace_tokens(generator: Model, inputs: Inputs) -> tuple[Term, Inputs]:
     """The generator's own loss, and the batch with its guesses in place of what was masked."""
-    state = inputs.encode(generator)
+    state = inputs.encode(generator, read=inputs.batch.positions)
     loss, right, guesses = generator.sampled_masked_language_loss(
         state, inputs.positions, inputs.targets, _chances(inputs)
     )
@@ -53,6 +53,9 @@ class ReplacedToken:
     def count(self, batch: Batch) -> int:
         """All tokens: there is no padding."""
         return len(batch.ids)
+
+    def reads(self, batch: Batch) -> None:
+        """Everything."""
 
     def term(self, model: Model, state: State, inputs: Inputs) -> Term:
         """Loss, right decisions, and how many of the replaced tokens were found."""

@@ -59,6 +59,11 @@ class SpanBoundary:
         """Masked tokens with boundaries."""
         return len(boundaries(batch).masked)
 
+    def reads(self, batch: Batch) -> Numbers:
+        """The tokens beside the spans."""
+        found = boundaries(batch)
+        return np.concatenate([found.left, found.right])
+
     def term(self, model: Model, state: State, inputs: Inputs) -> Term:
         """Loss and right guesses."""
         found = boundaries(inputs.batch)

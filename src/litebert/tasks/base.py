@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from litebert.base.batch import Batch, Numbers
 from litebert.base.config import Settings
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
-from litebert.model.model import Model
+from litebert.model.model import NEEDS_POOLER, Model
 from litebert.tasks.features import Features
 from litebert.text.tokenizer import Tokenizer
 
@@ -53,6 +54,13 @@ class TaskSettings(Settings):
     conditional: bool = Field(
         default=False, description="SQuAD 2.0's head of the paper, which stays ours"
     )
+
+
+def read_by_head(head: str, batch: Batch) -> Numbers | None:
+    """The tokens whose encodings a task's head looks at; None for all."""
+    if head in NEEDS_POOLER:
+        return batch.starts
+    return np.unique(batch.positions) if head == "token_classification" else None
 
 
 class Task(Protocol):

@@ -45,7 +45,8 @@ def embed(
     model.eval()
     for chosen in batches_by_length(batch, TOKENS):
         with autocast(precision, device):
-            state = to_inputs(take(batch, chosen), device).encode(model)
+            inputs = to_inputs(take(batch, chosen), device)
+            state = inputs.encode(model, read=inputs.batch.starts if pooling == "first" else None)
             rows = state.mean() if pooling == "mean" else state.first()
         vectors[chosen] = rows.float().cpu().numpy()
     return vectors

@@ -11,19 +11,28 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from litebert.base.batch import Batch
+from litebert.base.batch import Batch, Numbers
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
 from litebert.objectives.base import Objective, Term
-from litebert.tasks.base import Task
+from litebert.tasks.base import Task, read_by_head
 from litebert.tasks.spans import answerable
 
 
-class Labels:
-    """Cross-entropy over a sequence's label."""
+class _Loss:
+    """What all of them have in common."""
 
     weight, extra = 1.0, 0
+    head: str
+
+    def reads(self, batch: Batch) -> Numbers | None:
+        """The tokens that the head looks at."""
+        return read_by_head(self.head, batch)
+
+
+class Labels(_Loss):
+    """Cross-entropy over a sequence's label."""
 
     def __init__(self, head: str, name: str) -> None:
         self.head, self.name = head, name
@@ -38,10 +47,8 @@ class Labels:
         return _cross_entropy(logits, inputs.labels)
 
 
-class Ratings:
+class Ratings(_Loss):
     """Squared error of a number. `right` is minus the error: what is better is higher."""
-
-    weight, extra = 1.0, 0
 
     def __init__(self, head: str, name: str) -> None:
         self.head, self.name = head, name
@@ -58,10 +65,10 @@ class Ratings:
         return Term(loss, -loss.detach())
 
 
-class WordLabels:
+class WordLabels(_Loss):
     """Cross-entropy over the tags of words, asked at their first pieces."""
 
-    name, weight, extra = "tags", 1.0, 0
+    name, head = "tags", "token_classification"
 
     def count(self, batch: Batch) -> int:
         """Words with a tag."""
@@ -73,10 +80,10 @@ class WordLabels:
         return _cross_entropy(logits, inputs.targets)
 
 
-class Choices:
+class Choices(_Loss):
     """Cross-entropy over the options of a question; its first option carries the answer."""
 
-    name, weight, extra = "choice", 1.0, 0
+    name, head = "choice", "multiple_choice"
 
     def count(self, batch: Batch) -> int:
         """Questions with an answer."""
@@ -89,10 +96,10 @@ class Choices:
         return _cross_entropy(logits, inputs.labels.view(-1, options)[:, 0])
 
 
-class Spans:
+class Spans(_Loss):
     """SQuAD 1.1's head: the mean of two cross-entropies; windows without the answer point at 0."""
 
-    name, weight, extra = "span", 1.0, 0
+    name, head = "span", "span"
 
     def count(self, batch: Batch) -> int:
         """Windows."""
@@ -110,10 +117,10 @@ class Spans:
         return Term(loss, right.sum())
 
 
-class ConditionalSpans:
+class ConditionalSpans(_Loss):
     """SQuAD 2.0's head: half the mean of start and end, half whether there is an answer."""
 
-    name, weight, extra = "span", 1.0, 0
+    name, head = "span", "conditional_span"
 
     def count(self, batch: Batch) -> int:
         """Windows."""

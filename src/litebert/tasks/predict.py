@@ -12,7 +12,7 @@ from litebert.base.batch import Batch, Numbers
 from litebert.base.runtime import Precision, autocast
 from litebert.model.inputs import to_inputs
 from litebert.model.model import Model
-from litebert.tasks.base import Outputs, Prediction, Task
+from litebert.tasks.base import Outputs, Prediction, Task, read_by_head
 from litebert.tasks.features import Features, take
 
 TOKENS = 4096  # of a batch
@@ -53,7 +53,7 @@ def run(
     for chosen in batches_by_length(features.batch, tokens):
         inputs = to_inputs(take(features.batch, chosen), where)
         with autocast(precision, where):
-            state = inputs.encode(model)
+            state = inputs.encode(model, read=read_by_head(task.head, inputs.batch))
             said = task.outputs(model, state, inputs)
         for place, output in zip(chosen.tolist(), said, strict=True):
             outputs[place] = output

@@ -1,0 +1,101 @@
+"""A last layer that is computed only where it is read says the same there, gradients and all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from litebert.base.batch import Batch
+from litebert.model.config import EncoderConfig
+from litebert.model.inputs import to_inputs
+from litebert.model.model import Model
+from litebert.objectives.learner import Learner, read_by
+from litebert.objectives.mlm import MaskedLanguage
+from litebert.objectives.pairs import SentencePair
+from litebert.objectives.rtd import ReplacedToken
+
+CONFIG = EncoderConfig(
+    family="albert", sharing="all", vocab_size=50, embedding_size=8, hidden_size=16,
+    num_hidden_layers=3, num_attention_heads=2, intermediate_size=32, max_position_embeddings=32,
+    hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, classifier_dropout_prob=0.0,
+)  # fmt: skip
+IDS = torch.arange(21) % 50
+LENGTHS = (9, 7, 5)
+
+
+def model(**changes: object) -> Model:
+    config = CONFIG.model_copy(update=changes)
+    return Model.create(config, ("masked_language", "sentence_pair"), seed=1).double()
+
+
+@pytest.mark.parametrize(
+    ("read", "changes"),
+    [
+        ([0, 9, 16], {}),
+        ([3, 4, 20], {"num_hidden_layers": 1}),
+        ([20], {"inner_group_num": 2}),
+        ([1, 2], {"sharing": "none"}),
+        (list(range(21)), {}),
+    ],
+)
+def test_the_tokens_that_are_read_are_the_same(read: list[int], changes: dict[str, object]) -> None:
+    one, other, rows = model(**changes), model(**changes), torch.tensor(read)
+    whole = one(IDS, lengths=LENGTHS).x_NH[rows]
+    part = other(IDS, lengths=LENGTHS, read=rows).x_NH
+    torch.testing.assert_close(part[rows], whole, rtol=0, atol=1e-12)
+    elsewhere = [place for place in range(21) if place not in read]
+    assert not part[elsewhere].any()
+    weights = torch.randn(
+        whole.shape, dtype=whole.dtype, generator=torch.Generator().manual_seed(2)
+    )
+    (whole * weights).sum().backward()
+    (part[rows] * weights).sum().backward()
+    for (name, p), q in zip(
+        one.encoder.named_parameters(), other.encoder.parameters(), strict=True
+    ):
+        assert p.grad is not None, name
+        assert q.grad is not None, name
+        torch.testing.assert_close(q.grad, p.grad, rtol=0, atol=1e-12, msg=name)
+
+
+def test_in_a_padded_batch_too_and_with_checkpointing() -> None:
+    one, rows = model(), torch.tensor([0, 5, 10])
+    ids, mask = IDS[:20].view(2, 10), torch.arange(20).view(2, 10) % 10 < 8
+    whole = one(ids, mask=mask).x_NH[rows]
+    one.encoder.checkpointing = True
+    part = one(ids, mask=mask, read=rows).x_NH[rows]
+    torch.testing.assert_close(part, whole, rtol=0, atol=1e-12)
+
+
+def test_reading_nothing_is_possible() -> None:
+    one = model()
+    state = one(IDS, lengths=LENGTHS, read=torch.tensor([], dtype=torch.long))
+    assert not state.x_NH.any()
+    state.x_NH.sum().backward()
+
+
+def batch() -> Batch:
+    return Batch(
+        IDS.numpy().astype(np.int32), np.zeros(21, np.int8), np.ones(21, bool), np.zeros(21, bool),
+        np.array(LENGTHS), np.array([0, 1, -1]), np.arange(3, dtype=np.uint64),
+        np.array([2, 9, 18]), np.array([7, 8, 9], np.int32),
+    )  # fmt: skip
+
+
+def test_a_learner_reads_what_its_objectives_read() -> None:
+    masked, order, replaced = MaskedLanguage(), SentencePair("sentence_order"), ReplacedToken()
+    read = read_by((masked, order), batch())
+    assert read is not None
+    assert read.tolist() == [0, 2, 9, 16, 18]
+    assert read_by((masked, replaced), batch()) is None
+    assert read_by((), batch()) is None
+
+
+def test_a_learner_loses_nothing_by_it() -> None:
+    objectives = (MaskedLanguage(), SentencePair("sentence_order"))
+    learner, inputs = Learner(model(), objectives), to_inputs(batch(), torch.device("cpu"))
+    state = inputs.encode(learner.model)
+    for objective, term in zip(objectives, learner(inputs), strict=True):
+        expected = objective.term(learner.model, state, inputs)
+        torch.testing.assert_close(term.loss, expected.loss, rtol=0, atol=1e-12)
