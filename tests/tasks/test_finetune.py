@@ -17,10 +17,11 @@ from litebert.model.model import Model
 from litebert.tasks.data import Data
 from litebert.tasks.finetune import finetune, finetune_examples
 from litebert.tasks.making import make_features
+from litebert.tasks.measure import measure
 from litebert.tasks.predict import predict_examples
 from litebert.tasks.recipe import FOLDER, load_recipe
 from litebert.tasks.starting import open_tokenizer
-from litebert.tasks.using import measure, predict, task_of
+from litebert.tasks.using import predict, task_of
 from tests.tasks.small import TASKS, TWO, recipe, sentence, write_start
 
 

@@ -13,8 +13,9 @@ from litebert.base.errors import FileError, FormatError, SettingsError
 from litebert.model.model import Model
 from litebert.tasks.data import Data, open_data
 from litebert.tasks.finetune import Finetuned, finetune, finetune_examples
+from litebert.tasks.measure import measure
 from litebert.tasks.recipe import Recipe
-from litebert.tasks.using import measure, predict
+from litebert.tasks.using import predict
 from litebert.train.watch import Watcher
 from tests.tasks.small import TASKS, recipe, sentence, write_start
 from tests.test_cli import run

@@ -111,6 +111,36 @@ def _show(report: dict[str, Any]) -> None:
         print(f"{report['collapses']} run(s) collapsed")
 
 
+def scores(
+    run: Annotated[list[Path], typer.Argument(help="Finished runs of `litebert finetune`.")],
+) -> None:
+    """Several fine-tuned runs side by side: scores over seeds, collapses, GLUE's average.
+
+    With one run of each of GLUE's eight tasks (without WNLI, as papers have it on dev sets) the
+    average of their medians is added.
+
+    Example: litebert scores tuned-cola tuned-sst-2 tuned-rte
+    """
+    from litebert.tasks.table import glue_of, read_row
+
+    rows = [read_row(folder) for folder in run]
+    for row in rows:
+        for part, found in row.scores.items():
+            lines = [
+                f"{metric} {summary.mean:.4f}"
+                + ("" if summary.deviation is None else f" ± {summary.deviation:.4f}")
+                + ("" if summary.count < 3 else f" (median {summary.median:.4f})")
+                for metric, summary in found.items()
+            ]
+            collapsed = f"   {row.collapses} collapsed" if row.collapses else ""
+            print(f"{row.task:10} {part:15} {', '.join(lines)}{collapsed}   {row.run}")
+    average, missing = glue_of(rows)
+    if average is not None:
+        print(f"GLUE, average of eight: {average:.4f}")
+    elif len(rows) > 1:
+        print(f"no GLUE average: without {', '.join(missing)}")
+
+
 def predict(
     folder: Annotated[
         list[Path], typer.Argument(help="A fine-tuned run or model folder; several vote.")
@@ -125,7 +155,10 @@ def predict(
     ] = None,
     submission: Annotated[
         Path | None,
-        typer.Option(help="Also in the task's official format: GLUE's TSV, SQuAD's JSON."),
+        typer.Option(
+            help="Also in the task's official format: GLUE's zip (which grows task by task), "
+            "SQuAD's folder of JSON, RACE's JSON lines."
+        ),
     ] = None,
 ) -> None:
     """Predict with a fine-tuned model; several models are asked and their answers merged.
@@ -134,7 +167,10 @@ def predict(
     """
     from litebert.tasks.using import predict as run
 
-    found = run(folder, input, split=split, columns=_columns(column), submission=submission)
+    found = run(
+        folder, input, split=split, columns=_columns(column), submission=submission,
+        say=lambda text: print(text, file=sys.stderr),
+    )  # fmt: skip
     lines = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in found)
     if out is None:
         sys.stdout.write(lines)

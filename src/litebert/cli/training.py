@@ -101,7 +101,7 @@ def evaluate(
             "fine-tuned ones"
         )
     if input is not None:
-        from litebert.tasks.using import measure
+        from litebert.tasks.measure import measure
 
         report = measure(folder, input, split=split)
         print(json.dumps(report, indent=2) if as_json else _scores(report))
@@ -134,8 +134,8 @@ def _held_out(report: dict[str, Any]) -> str:
 def _scores(report: dict[str, Any]) -> str:
     """How a fine-tuned model did, in lines."""
     lines = [f"{report['task']}, {report['examples']:,} examples"]
-    for place, (name, value) in enumerate(report["scores"].items()):
-        low, high = report.get("interval", (None, None)) if place == 0 else (None, None)
+    for name, value in report["scores"].items():
+        low, high = report["intervals"].get(name, (None, None))
         lines.append(
             f"{name:12} {value:.4f}" + ("" if low is None else f" ({low:.4f} to {high:.4f})")
         )

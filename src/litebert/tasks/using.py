@@ -1,9 +1,8 @@
-"""Fine-tuned model folders at work: predict files, measure on labelled ones, write submissions."""
+"""Fine-tuned model folders at work: predictions for files, and official submissions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,13 @@ from litebert.tasks.base import KEY, Prediction, Task, TaskSettings
 from litebert.tasks.data import read_split
 from litebert.tasks.files.glue import GLUE
 from litebert.tasks.files.glue_submission import submission_file, submission_text, write_submission
+from litebert.tasks.files.race import write_answers
 from litebert.tasks.files.roles import Columns
 from litebert.tasks.files.squad import write_predictions
 from litebert.tasks.files.text_file import Say, quiet
 from litebert.tasks.making import make_features
 from litebert.tasks.predict import predict_examples
 from litebert.tasks.registry import build_task
-from litebert.tasks.scores.intervals import bootstrap, bootstrap_mean
-from litebert.tasks.scores.metrics import METRICS, confusion_matrix, per_label
 from litebert.tasks.starting import open_tokenizer
 from litebert.train.run import model_folder
 
@@ -52,7 +50,7 @@ def predict(
         folders, source, split=split, labelled=False, columns=columns, say=say
     )
     if submission is not None:
-        _submit(task, examples, guesses, submission, split)
+        _submit(task, examples, guesses, submission, split, say)
     return [{"id": example.id, **guess} for example, guess in zip(examples, guesses, strict=True)]
 
 
@@ -113,55 +111,8 @@ def _check_same(task: Task, other: Task, where: Path) -> None:
             )
 
 
-def measure(
-    folders: Sequence[str | Path], source: str | Path, *,
-    split: str = "dev", columns: Columns | None = None,
-    say: Say = quiet,
-) -> dict[str, Any]:  # fmt: skip
-    """Scores on labelled examples, with 95 % intervals; labels get a table each."""
-    task, examples, guesses = ask(
-        folders, source, split=split, labelled=True, columns=columns, say=say
-    )
-    report: dict[str, Any] = {
-        "task": task.settings.name,
-        "examples": len(examples),
-        "scores": task.score(examples, guesses),
-    }
-    if task.settings.kind in ("classify", "pair"):
-        report |= _label_report(task, examples, guesses)
-    if task.settings.kind == "regress":
-        truth = [float(example.label) for example in examples]
-        values = [guess["value"] for guess in guesses]
-        report["interval"] = _interval(task, truth, values)
-    if task.settings.kind == "choice":
-        right = [
-            float(example.answer == guess["choice"])
-            for example, guess in zip(examples, guesses, strict=True)
-        ]
-        found = bootstrap_mean(right)
-        report["interval"] = [found.low, found.high]
-    return report
-
-
-def _interval(task: Task, truth: list[Any], guess: list[Any]) -> list[float]:
-    found = bootstrap(METRICS[task.settings.metrics[0]], truth, guess)
-    return [found.low, found.high]
-
-
-def _label_report(task: Task, examples: list[Any], guesses: list[Prediction]) -> dict[str, Any]:
-    number = {label: place for place, label in enumerate(task.settings.labels)}
-    truth = [number[str(example.label)] for example in examples]
-    guess = [number[one["label"]] for one in guesses]
-    table = per_label(truth, guess, task.settings.labels)
-    return {
-        "interval": _interval(task, truth, guess),
-        "labels": {name: asdict(row) for name, row in table.items()},
-        "confusion": confusion_matrix(truth, guess, len(number)).tolist(),
-    }
-
-
 def _submit(
-    task: Task, examples: list[Any], guesses: list[Prediction], path: Path, split: str
+    task: Task, examples: list[Any], guesses: list[Prediction], path: Path, split: str, say: Say
 ) -> None:
     """The official format of a published task."""
     name = task.settings.name
@@ -170,9 +121,12 @@ def _submit(
         key = "value" if task.settings.kind == "regress" else "label"
         answers = [(example.id, guess[key]) for example, guess in pairs]
         text = submission_text(name, answers)
-        write_submission(path, {submission_file(name, split): text})
+        missing = write_submission(path, {submission_file(name, split): text})
+        say(f"{path}: still without {', '.join(missing)}" if missing else f"{path}: complete")
     elif task.settings.kind == "qa":
         odds = {e.id: g["null_odds"] for e, g in pairs} if task.settings.impossible else None
         write_predictions(path, {e.id: g["text"] for e, g in pairs}, odds)
+    elif name == "race":
+        write_answers(path, {example.id: guess["choice"] for example, guess in pairs})
     else:
         raise SettingsError(f"--submission: {name} has no official format")

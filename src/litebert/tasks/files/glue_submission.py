@@ -5,14 +5,16 @@ from __future__ import annotations
 import io
 import math
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from litebert.base.errors import SettingsError, did_you_mean
+from litebert.base.errors import FormatError, SettingsError, did_you_mean
 from litebert.base.files import write_whole
 from litebert.tasks.files.glue import GLUE, HIGHEST_SCORE, GlueTask, glue_task
 
 SUBMISSION_FILES = tuple(name for task in GLUE.values() for name in task.submissions.values())
+LARGEST = 100_000_000  # bytes of one file; QQP's has six million
 _NO_DATE = (1980, 1, 1, 0, 0, 0)  # the same guesses give the same bytes
 
 
@@ -41,12 +43,16 @@ def submission_text(name: str, guesses: Iterable[tuple[str, str | float]]) -> st
 
 
 def write_submission(path: Path | str, texts: Mapping[str, str]) -> tuple[str, ...]:
-    """Write the zip of submission files, name -> text, and return the names GLUE still wants."""
+    """Write the zip of submission files, name -> text, and return the names GLUE still wants.
+
+    A submission that is there already is added to, so that each task's model can do its part.
+    """
     for name in texts:
         if name not in SUBMISSION_FILES:
             raise SettingsError(
                 f"{name}: not a file of a submission; {did_you_mean(name, SUBMISSION_FILES)}"
             )
+    texts = {**_already(Path(path)), **texts}
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         for name, text in sorted(texts.items()):
@@ -54,6 +60,21 @@ def write_submission(path: Path | str, texts: Mapping[str, str]) -> tuple[str, .
             archive.writestr(entry, text, zipfile.ZIP_DEFLATED)
     write_whole(Path(path), content.getvalue())
     return tuple(name for name in SUBMISSION_FILES if name not in texts)
+
+
+def _already(path: Path) -> dict[str, str]:
+    """The files of a submission written before; no other file is overwritten."""
+    if not path.exists():
+        return {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+            strange = any(entry.filename not in SUBMISSION_FILES for entry in entries)
+            if strange or any(entry.file_size > LARGEST for entry in entries):
+                raise zipfile.BadZipFile
+            return {entry.filename: archive.read(entry).decode() for entry in entries}
+    except (zipfile.BadZipFile, zlib.error, UnicodeDecodeError, OSError) as error:
+        raise FormatError(f"{path}: exists and is no submission; name another file") from error
 
 
 def _shown(task: GlueTask, guess: str | float) -> str:

@@ -7,11 +7,13 @@ one question.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from litebert.base.errors import FileError, FormatError, SettingsError, did_you_mean
+from litebert.base.files import write_whole
 from litebert.reading.decoders import DECODERS
 from litebert.reading.tables import shown
 from litebert.tasks.examples import ChoiceExample
@@ -20,7 +22,8 @@ from litebert.tasks.files.text_file import read_lines, read_text
 
 SPLITS = ("train", "dev", "test")
 LEVELS = ("middle", "high")
-OPTIONS = 4
+LETTERS = "ABCD"
+OPTIONS = len(LETTERS)
 
 
 def read_race(
@@ -47,6 +50,18 @@ def read_race(
     if level == "all":
         return examples
     return [example for example in examples if _is_of(example, level, path)]
+
+
+def write_answers(path: Path | str, choices: Mapping[str, int]) -> None:
+    """Guesses as RACE has answers: a line an article, `{"id": "high1.txt", "answers": ["A", …]}`.
+
+    `choices` goes from an example's id (article and question) to the option, in the files' order.
+    """
+    articles: dict[str, list[str]] = {}
+    for id, choice in choices.items():
+        articles.setdefault(id.rpartition("-")[0], []).append(LETTERS[choice])
+    lines = [json.dumps({"id": id, "answers": letters}) for id, letters in articles.items()]
+    write_whole(Path(path), ("\n".join(lines) + "\n").encode())
 
 
 def _is_of(example: ChoiceExample, level: str, path: Path) -> bool:
@@ -139,12 +154,13 @@ def _options(value: Any, where: str) -> tuple[str, ...]:
     if len(options) != OPTIONS:
         raise FormatError(f"{where}: {len(options)} options, RACE has {OPTIONS}")
     return tuple(
-        _text(one, f"{where}, option {letter}") for letter, one in zip("ABCD", options, strict=True)
+        _text(one, f"{where}, option {letter}")
+        for letter, one in zip(LETTERS, options, strict=True)
     )
 
 
 def _answer(value: Any, where: str) -> int:
     letter = as_kind(value, str, f"{where}, answer")
-    if letter not in ("A", "B", "C", "D"):
+    if letter not in tuple(LETTERS):
         raise FormatError(f"{where}: the answer {shown((letter,))} is not one of A, B, C, D")
-    return "ABCD".index(letter)
+    return LETTERS.index(letter)

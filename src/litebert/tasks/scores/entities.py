@@ -13,6 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from litebert.base.errors import SettingsError
 from litebert.tasks.scores.metrics import LabelScore, label_score
 
@@ -85,6 +88,23 @@ def entity_scores(truth: Iterable[Sequence[str]], guess: Iterable[Sequence[str]]
             for name in sorted(count | guessed)
         },
     )
+
+
+def entity_counts(
+    truth: Iterable[Sequence[str]], guess: Iterable[Sequence[str]]
+) -> NDArray[np.int64]:
+    """Entities found, guessed and there: a row for each sentence."""
+    rows = [
+        (len(set(entities(true)) & set(entities(said))), len(entities(said)), len(entities(true)))
+        for true, said in _sentences(truth, guess)
+    ]
+    return np.array(rows, np.int64).reshape(-1, 3)
+
+
+def f1_of_counts(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """F1 from counts of found, guessed and there, along the last axis; 0 of nothing is 0."""
+    found, guessed, there = np.moveaxis(counts, -1, 0)
+    return 2 * found / np.maximum(guessed + there, 1)
 
 
 def _sentences(

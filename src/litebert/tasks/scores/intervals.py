@@ -8,7 +8,7 @@ models on the same examples are compared by `bootstrap_mean` of the difference o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import cos, pi, sin, sqrt, tan
 
@@ -124,6 +124,24 @@ def bootstrap(
         for row in drawn
     ]
     return _percentiles(metric(truth, guess), np.asarray(values), confidence)
+
+
+def bootstrap_sums(
+    parts: ArrayLike,
+    score: Callable[[NDArray[np.float64]], ArrayLike],
+    *,
+    resamples: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Interval:
+    """A score made from sums over examples (F1 from three counts), with its percentile interval.
+
+    `parts` has a row of numbers for each example; `score` takes their sums, one row or many.
+    """
+    rows = np.asarray(parts, np.float64)
+    values = [score(rows[drawn].sum(axis=1)) for drawn in _draws(len(rows), resamples, seed)]
+    whole = float(np.asarray(score(rows.sum(axis=0))))
+    return _percentiles(whole, np.concatenate(values), confidence)
 
 
 def _draws(count: int, resamples: int, seed: int) -> Iterator[NDArray[np.int64]]:
