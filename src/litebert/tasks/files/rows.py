@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from litebert.base.errors import FileError, FormatError, MissingExtraError
+from litebert.base.errors import FileError, FormatError
 from litebert.reading.listing import list_inputs
+from litebert.reading.parquet import open_parquet
 from litebert.reading.tables import parse_row, shown
 from litebert.tasks.files.json_content import kind_name, parse_object
 from litebert.tasks.files.text_file import LARGEST_FILE, read_lines, read_text
@@ -155,20 +156,11 @@ def _json_lines(path: str) -> Table:
 
 
 def _parquet(path: str) -> Table:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtraError("pyarrow", "parquet", "reading Parquet files") from None
-    try:
-        with pyarrow.parquet.ParquetFile(path, pre_buffer=False) as file:
-            names = file.schema_arrow.names
-            _refuse_twins(names, path)
-            _refuse_too_large(path, file.metadata)
-            records = file.read().to_pylist()
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise FileError(f"{path}: not readable as Parquet ({reason}); copy it again") from None
+    with open_parquet(path) as file:
+        names = file.schema_arrow.names
+        _refuse_twins(names, path)
+        _refuse_too_large(path, file.metadata)
+        records = file.read().to_pylist()
     rows = [Row(f"{path}, row {number:,}", record) for number, record in enumerate(records, 1)]
     return Table(path, tuple(names), rows)
 
