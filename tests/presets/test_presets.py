@@ -141,7 +141,7 @@ def test_what_is_said_later_wins(tmp_path: Path) -> None:
     own = write(tmp_path, "own.toml", f'extends = "{parent}"\n[model]\nvocab_size = 300')
     preset = litebert.load_preset(own, ["model.pad_token_id=4", "model.pad_token_id=5"])
     tiny = litebert.load_preset("albert-tiny")
-    assert preset.title == "parent"
+    assert preset.title.startswith("parent; ")
     assert preset.heads == tiny.heads
     changes: dict[str, Any] = {
         "type_vocab_size": 3, "num_hidden_layers": 3, "vocab_size": 300, "pad_token_id": 5
@@ -183,3 +183,12 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     child = write(tmp_path, "child.toml", f'extends = "{gone}"')
     with pytest.raises(FileError, match=r"gone\.toml: no such preset file"):
         litebert.load_preset(child)
+
+
+def test_a_title_says_what_was_changed_about_the_model() -> None:
+    plain = litebert.load_preset("albert-tiny").title
+    sets = ["model.num_hidden_layers=3", "data.length=64"]
+    changed = litebert.load_preset("albert-tiny", sets)
+    assert changed.title == f"{plain}; model.num_hidden_layers=3"
+    assert changed.model.num_hidden_layers == 3
+    assert litebert.load_preset("albert-tiny", sets[1:]).title == plain

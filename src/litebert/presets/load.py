@@ -23,8 +23,12 @@ def preset_names() -> list[str]:
 
 def load_preset(name: str, sets: Iterable[str] = ()) -> Preset:
     """A preset by its shipped name or by the path of a TOML file, with `--set` values on top."""
-    tree = merge(_read(name), parse_sets(sets))
-    return Preset.build(tree, where=name)
+    sets = tuple(sets)
+    preset = Preset.build(merge(_read(name), parse_sets(sets)), where=name)
+    reshaped = [change for change in sets if change.startswith("model.")]
+    if not reshaped:
+        return preset
+    return preset.model_copy(update={"title": f"{preset.title}; {', '.join(reshaped)}"})
 
 
 def _read(name: str, seen: tuple[str, ...] = ()) -> Tree:
