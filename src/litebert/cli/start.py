@@ -17,7 +17,7 @@ def demo(
 ) -> None:
     """Walk the whole road on film reviews, from raw text to a classifier and a report.
 
-    Trains a tokenizer, prepares a corpus, pretrains an ALBERT (masked n-grams and sentence order)
+    Trains a tokenizer, prepares a corpus, pretrains an ALBERT (masked words and sentence order)
     for half of the budget, then fine-tunes it to tell praise from blame with 200, 1,000 and all
     labels, beside the same model with a random start and with word vectors alone: that shows what
     pretraining was worth. The report is an HTML page that stands alone. Interrupted, the same

@@ -1,7 +1,7 @@
 """The demo: the whole road on film reviews, and what pretraining is worth at its end.
 
     OUT/tokenizer, OUT/corpus       made once
-    OUT/10m/run                     half of the budget: ALBERT, masked n-grams and sentence order
+    OUT/10m/run                     half of the budget: ALBERT, masked words and sentence order
     OUT/10m/random, word-vectors    the same model before its first step, without and with a start
     OUT/10m/comparison              all of them fine-tuned, with few and with all labels
     OUT/10m/sentiment               the best classifier, to play with
@@ -13,7 +13,7 @@ Every stage is kept when it is done, so the same command goes on after an interr
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -40,6 +40,9 @@ from litebert.train.untrained import save_untrained
 from litebert.train.watch import Watcher
 
 PRESET = "albert-tiny"
+LARGER = (  # what a long budget is worth
+    "model.hidden_size=256", "model.embedding_size=128", "optimizer.rate=1.5e-3",
+)  # fmt: skip
 VOCABULARY, SAMPLE, HELD_OUT = 8000, 60_000, 0.02
 SHORTEST, SHORT, LONG = 60, 240, 1800  # seconds of budget
 PRETRAINING = 0.5  # of the budget
@@ -104,6 +107,8 @@ class _Road:
     def __init__(self, out: Path, home: Path, seconds: float, guide: Guide) -> None:
         self.out, self.home, self.budget, self.guide = out, home, seconds, guide
         self.tokenizer, self.corpus, self.run = out / "tokenizer", out / "corpus", home / "run"
+        self.sets = LARGER if seconds >= LONG else ()
+        self.preset = load_preset(PRESET, self.sets)
 
     def walk(self) -> Findings | None:
         """Stage after stage."""
@@ -131,7 +136,7 @@ class _Road:
 
     def _pretrain(self) -> bool:
         self.guide.stage("2. Pretraining: masked words and sentence order")
-        preset = load_preset(PRESET)
+        preset = self.preset
         for name, start in (("word-vectors", "warm"), ("random", "paper")):
             if not (self.home / name).is_dir():
                 other = preset.model_copy(update={"start": start})
@@ -160,8 +165,8 @@ class _Road:
             seeds=len(cells[-1].test), rows=rows_of(cells),
             held_out=evaluate(self.run, self.corpus, sequences=LOOKS),
             gaps=fill_gaps(model, tokenizer),
-            orders=judge_orders(model, self.corpus, load_preset(PRESET).data.length, ORDERS),
-            parameters=_savings(), tokens=run["tokens"], seconds=run["seconds"],
+            orders=judge_orders(model, self.corpus, self.preset.data.length, ORDERS),
+            parameters=_savings(self.sets), tokens=run["tokens"], seconds=run["seconds"],
         )  # fmt: skip
 
     def _report(self, found: Findings) -> None:
@@ -188,16 +193,16 @@ def _keep_best(cell: Cell, folder: Path, out: Path) -> None:
         shutil.rmtree(model)
 
 
-def _savings() -> list[tuple[str, int, int]]:
+def _savings(sets: Sequence[str]) -> list[tuple[str, int, int]]:
     """Parameters with and without what makes ALBERT lite, here and at the paper's base size."""
     return [
-        (name, _size(PRESET, sharing, narrow), _size("albert-base", sharing, narrow))
+        (name, _size(PRESET, sharing, narrow, sets), _size("albert-base", sharing, narrow))
         for name, (sharing, narrow) in SAVINGS.items()
     ]
 
 
-def _size(name: str, sharing: str, narrow: bool) -> int:
-    sets = [f"model.sharing={sharing}"]
+def _size(name: str, sharing: str, narrow: bool, sets: Sequence[str] = ()) -> int:
+    changed = [*sets, f"model.sharing={sharing}"]
     if not narrow:
-        sets.append(f"model.embedding_size={load_preset(name).model.hidden_size}")
-    return parameters(load_preset(name, sets))["total"]
+        changed.append(f"model.embedding_size={load_preset(name, sets).model.hidden_size}")
+    return parameters(load_preset(name, changed))["total"]
