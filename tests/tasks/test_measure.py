@@ -33,7 +33,8 @@ def truth(kind: str, example: Any, wrong: bool) -> Prediction:
         return {"tags": ["O"] * len(example.tags) if wrong else list(example.tags)}
     if kind == "qa":
         text = example.answers[0].text if example.answers else ""
-        return {"text": "nothing of the kind" if wrong else text, "null_odds": 0.0}
+        said = "nothing of the kind" if wrong else text
+        return {"text": said, "null_odds": 0.0, "best": [{"text": said}]}
     if kind == "choice":
         return {"choice": (example.answer + wrong) % 3}
     return {"label": {"no": "yes", "yes": "no"}[example.label] if wrong else example.label}

@@ -4,7 +4,8 @@
     ├── SettingsError             a preset, a TOML file, a --set, or values that do not fit together
     ├── FileError                 a file that is missing, damaged, unsafe or in the way
     │   └── FormatError           a whole, readable file that is not what it should be
-    └── MissingExtraError         an optional dependency is not installed
+    ├── MissingExtraError         an optional dependency is not installed
+    └── DivergedError             the loss is no number any more
 
 A message says what, where, the value, and what to do. Mistakes of our own are `assert`s.
 """
@@ -44,6 +45,10 @@ class MissingExtraError(LitebertError):
     def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str, str]]:
         """So that it crosses from a worker process to the one that tells the user."""
         return type(self), self.names
+
+
+class DivergedError(LitebertError):
+    """Training whose loss is no number any more."""
 
 
 def lost_worker() -> LitebertError:

@@ -72,6 +72,15 @@ def write_whole(path: Path, content: bytes) -> None:
         scratch.unlink(missing_ok=True)
 
 
+def check_writable(path: Path) -> None:
+    """Say before long work, not after it, that its result could not be written."""
+    folder = path if path.is_dir() else path.parent
+    if not folder.is_dir():
+        raise FileError(f"{path}: no folder {folder}; make it first")
+    if not os.access(folder, os.W_OK):
+        raise FileError(f"{path}: {folder} cannot be written to")
+
+
 def write_manifest(folder: Path, known: Mapping[str, str] | None = None) -> None:
     """List every file of a folder with its size and SHA-256. Written last, so it marks the end.
 

@@ -70,7 +70,7 @@ def finetune(
 
     with watching() as watcher:
         result = run(
-            model, task, out, data=data, train=train, dev=dev, columns=_columns(column),
+            model, task, out, data=data, train=train, dev=dev, columns=columns_of(column),
             level=level, repair=repair, recipe=recipe, sets=set_ or (), long=long, seeds=seeds,
             retry=retry, keep_all=keep_all, watcher=watcher,  # type: ignore[arg-type]
         )  # fmt: skip
@@ -82,7 +82,8 @@ def finetune(
     print(f"next: litebert predict {out} --input FILE")
 
 
-def _columns(pairs: list[str] | None) -> Any:
+def columns_of(pairs: list[str] | None) -> Any:
+    """Columns by their roles, from ROLE=NAME."""
     from litebert.base.errors import SettingsError
     from litebert.tasks.files.roles import Columns
 
@@ -149,10 +150,15 @@ def predict(
     out: Annotated[
         Path | None, typer.Option(help="Write here (JSON lines); else to the terminal.")
     ] = None,
-    split: Annotated[str, typer.Option(help="Of a published task's folder.")] = "test",
+    split: Annotated[
+        str, typer.Option(help="Of a published task's folder; ax for a model of MNLI.")
+    ] = "test",
     column: Annotated[
         list[str] | None, typer.Option(help="Which column is what, e.g. text=body; repeatable.")
     ] = None,
+    repair: Annotated[
+        bool, typer.Option(help="Move answers that are not at their offset to the nearest place.")
+    ] = False,
     submission: Annotated[
         Path | None,
         typer.Option(
@@ -165,18 +171,19 @@ def predict(
 
     Example: litebert predict tuned --input new.csv --out guesses.jsonl
     """
+    from litebert.base.files import check_writable, write_whole
     from litebert.tasks.using import predict as run
 
+    if out is not None:
+        check_writable(out)
     found = run(
-        folder, input, split=split, columns=_columns(column), submission=submission,
-        say=lambda text: print(text, file=sys.stderr),
+        folder, input, split=split, columns=columns_of(column), repair=repair,
+        submission=submission, say=lambda text: print(text, file=sys.stderr),
     )  # fmt: skip
     lines = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in found)
     if out is None:
         sys.stdout.write(lines)
         return
-    from litebert.base.files import write_whole
-
     write_whole(out, lines.encode())
     print(f"{out}: {len(found):,} predictions")
 

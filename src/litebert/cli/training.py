@@ -75,6 +75,13 @@ def evaluate(
         typer.Option(help="For a fine-tuned model: labelled examples, or a published folder."),
     ] = None,
     split: Annotated[str, typer.Option(help="Of a published task's folder.")] = "dev",
+    column: Annotated[
+        list[str] | None,
+        typer.Option(help="With --input: which column is what, e.g. text=body; repeatable."),
+    ] = None,
+    repair: Annotated[
+        bool, typer.Option(help="Move answers that are not at their offset to the nearest place.")
+    ] = False,
     sequences: Annotated[int, typer.Option(help="Held-out sequences to look at, at most.")] = 2000,
     length: Annotated[
         int | None, typer.Option(help="Tokens of a sequence; by default as in the run.")
@@ -101,9 +108,10 @@ def evaluate(
             "fine-tuned ones"
         )
     if input is not None:
+        from litebert.cli.finetuning import columns_of
         from litebert.tasks.measure import measure
 
-        report = measure(folder, input, split=split)
+        report = measure(folder, input, split=split, columns=columns_of(column), repair=repair)
         print(json.dumps(report, indent=2) if as_json else _scores(report))
         return
     from litebert.train.evaluate import evaluate as look

@@ -51,6 +51,9 @@ class TaskSettings(Settings):
     options: int = Field(default=4, ge=2, description="options of a multiple-choice question")
     answer_length: int = Field(default=30, ge=1, description="tokens of an answer, at most")
     impossible: bool = Field(default=False, description="whether questions may have no answer")
+    threshold: float | None = Field(
+        default=None, description="no answer is given where its odds are above this"
+    )
     conditional: bool = Field(
         default=False, description="SQuAD 2.0's head of the paper, which stays ours"
     )

@@ -37,7 +37,9 @@ class Classification:
             for one, other in windows:
                 sequences.add(owner, self._target(example), one, other)
             kept = sum(len(ids) for ids in windows[0] if ids is not None)
-            shortened += len(windows) == 1 and kept < len(first) + len(second)
+            lost = kept < len(first) + len(second)
+            paired = example.second is not None
+            shortened += lost if len(windows) == 1 else paired and len(windows[0][0]) < len(first)
             divided += len(windows) > 1
         batch = sequences.batch(np.float32 if self.rates else np.int64)
         return Features(batch, shortened, divided)
@@ -45,7 +47,7 @@ class Classification:
     def _target(self, example: TextExample) -> float | int:
         if self.rates:
             return np.nan if example.label is None else float(example.label)
-        return NOTHING if example.label is None else self._number[str(example.label)]
+        return self._number.get(str(example.label), NOTHING)
 
     def _windows(
         self, first: Ids, second: Ids | None, sequences: Sequences
@@ -55,8 +57,8 @@ class Classification:
             room = self.settings.length - sequences.extra
             return [(window, None) for window in self._cut(first, room)]
         room = self.settings.length - sequences.extra_of_pair
-        if self.settings.long == "stride":
-            first = first[: room // 2]
+        if self.settings.long == "stride" and len(first) + len(second) > room:
+            first = first[: max(room // 2, room - len(second))]
             return [(first, window) for window in self._cut(second, room - len(first))]
         keep_first, keep_second = fit_pair(len(first), len(second), room)
         return [(first[:keep_first], second[:keep_second])]

@@ -14,6 +14,7 @@ from typing import Any
 
 from litebert.base.errors import FileError, FormatError, SettingsError, did_you_mean
 from litebert.tasks.base import TaskSettings
+from litebert.tasks.checks import check_asked, check_dev, check_entities, labels_of
 from litebert.tasks.examples import Example
 from litebert.tasks.files.columns import read_columns
 from litebert.tasks.files.glue import GLUE, read_glue
@@ -22,6 +23,7 @@ from litebert.tasks.files.race import read_race
 from litebert.tasks.files.roles import KINDS, Columns
 from litebert.tasks.files.squad import read_squad
 from litebert.tasks.files.text_file import Say, quiet
+from litebert.tasks.scores.entities import are_entities
 
 HELD_OUT = 0.1  # share of own examples that become the dev set where none is given
 MOST_LABELS = 1000
@@ -55,7 +57,7 @@ def open_data(
     if task in KINDS:
         if train is None:
             raise SettingsError(f"--task {task} needs --train FILE (.csv, .tsv, .jsonl, .parquet)")
-        return _own(task, train, dev, columns, say)
+        return _own(task, train, dev, columns, repair, say)
     if task not in task_names():
         raise SettingsError(f"no task {task!r}; {did_you_mean(task, task_names())}")
     if data is None:
@@ -70,18 +72,45 @@ def read_split(
     columns: Columns | None = None, repair: bool = False, say: Say = quiet,
 ) -> Examples:  # fmt: skip
     """Examples for a fine-tuned model: a published split, or a file of the user's own."""
-    if settings.name in GLUE and path.is_dir():
-        return read_glue(settings.name, path, split, say)
-    if settings.kind == "qa" and ".json" in path.suffixes and ".jsonl" not in path.suffixes:
-        return read_squad(path, needs_answers=labelled, repair=repair, say=say)
+    examples = _read_split(settings, path, split, labelled, columns, repair, say)
+    check_asked(settings, examples, path, labelled=labelled)
+    return examples
+
+
+def _read_split(
+    settings: TaskSettings, path: Path, split: str, labelled: bool, columns: Columns | None,
+    repair: bool, say: Say,
+) -> Examples:  # fmt: skip
+    if path.is_dir():
+        if settings.name in GLUE:
+            return _glue_split(settings.name, path, split, say)
+        if settings.name == "race":
+            return list(read_race(path, split, needs_answers=labelled))
+        if settings.name.startswith("squad-"):
+            path = _find(path, f"{split}-v{settings.name.removeprefix('squad-')}.json")
+        elif settings.name == "ner":
+            path = _find(path, split)
     if settings.name == "race":
-        return read_race(path, split if path.is_dir() else "dev", needs_answers=labelled)
+        return list(read_race(path, "dev", needs_answers=labelled))
+    if settings.kind == "qa" and _is_squad(path):
+        return list(read_squad(path, needs_answers=labelled, repair=repair, say=say))
     table = {".csv", ".tsv", ".jsonl", ".parquet"} & set(path.suffixes)
     if settings.kind == "tag" and not table:
-        return read_columns(path, needs_tags=labelled, say=say)
+        return list(read_columns(path, needs_tags=labelled, say=say))
     found = read_own(path, settings.kind, columns, needs_labels=labelled, say=say)
     _tell_columns(path, found.guessed, say)
     return list(found.examples)
+
+
+def _is_squad(path: Path) -> bool:
+    return ".json" in path.suffixes and ".jsonl" not in path.suffixes
+
+
+def _glue_split(name: str, folder: Path, split: str, say: Say) -> Examples:
+    """A split of a task; a model of MNLI is also asked the diagnostic set, `ax`."""
+    if (name, split) == ("mnli", "ax"):
+        name, split = "ax", "test"
+    return list(read_glue(name, folder, split, say))
 
 
 def _glue(name: str, folder: Path, say: Say) -> Data:
@@ -116,12 +145,14 @@ def _race(folder: Path, level: str, repair: bool, say: Say) -> Data:
 
 
 def _ner(folder: Path, level: str, repair: bool, say: Say) -> Data:
-    train, dev = (
-        list(read_columns(_find(folder, split), say=say)) for split in ("train", "dev")
-    )  # fmt: skip
+    files = [_find(folder, split) for split in ("train", "dev")]
+    train, dev = (list(read_columns(file, say=say)) for file in files)
+    for examples, file in zip((train, dev), files, strict=True):
+        check_entities(examples, file)
     settings = TaskSettings(
-        name="ner", kind="tag", metrics=("entity_f1", "accuracy"), labels=_tags([train, dev])
+        name="ner", kind="tag", metrics=("entity_f1", "accuracy"), labels=_tags(train)
     )
+    check_dev(settings, dev, files[1])
     return Data(settings, train, {"dev": dev})
 
 
@@ -141,33 +172,41 @@ def _find(folder: Path, name: str) -> Path:
 # ------------------------------------------------------------------------------- own files
 
 
-def _own(kind: str, train: Path, dev: Path | None, columns: Columns | None, say: Say) -> Data:
-    first = read_own(train, kind, columns, say=say)
-    _tell_columns(train, first.guessed, say)
-    examples = list(first.examples)
+def _own(
+    kind: str, train: Path, dev: Path | None, columns: Columns | None, repair: bool, say: Say
+) -> Data:
+    examples = _read_own(kind, train, columns, repair, say)
     if not examples:
         raise FormatError(f"{train}: holds no examples")
     if dev is None:
-        examples, held = hold_out(examples, HELD_OUT)
+        examples, held = hold_out(examples, HELD_OUT, kind)
         say(f"{train}: {len(held):,} of {len(held) + len(examples):,} examples are held out as dev")
     else:
-        held = list(read_own(dev, kind, columns, say=say).examples)
-    return Data(_own_settings(kind, train, dev, examples, held), examples, {"dev": held})
+        held = _read_own(kind, dev, columns, repair, say)
+    settings = _own_settings(kind, train, examples)
+    check_dev(settings, held, dev or train)
+    return Data(settings, examples, {"dev": held})
 
 
-def _own_settings(
-    kind: Any, train: Path, dev: Path | None, examples: Examples, held: Examples
-) -> TaskSettings:
+def _read_own(kind: str, path: Path, columns: Columns | None, repair: bool, say: Say) -> Examples:
+    if kind == "qa" and _is_squad(path):
+        return list(read_squad(path, repair=repair, say=say))
+    if repair:
+        raise SettingsError(f"--repair: {path} is not a SQuAD file, which it is for")
+    found = read_own(path, kind, columns, say=say)
+    _tell_columns(path, found.guessed, say)
+    return list(found.examples)
+
+
+def _own_settings(kind: Any, train: Path, examples: Examples) -> TaskSettings:
     labels: tuple[str, ...] = ()
     metrics = METRICS[kind]
     more: dict[str, Any] = {}
     if kind in ("classify", "pair"):
         labels = _labels([str(example.label) for example in examples], train)
-        _refuse_unseen({str(example.label) for example in held}, labels, dev or train)
     if kind == "tag":
-        labels = _tags([examples])
-        _refuse_unseen({tag for one in held for tag in one.tags or ()}, labels, dev or train)
-        if all(tag == "O" or tag[1:2] == "-" for tag in labels):
+        labels = _tags(examples)
+        if are_entities(labels):
             metrics = ("entity_f1", "accuracy")
     if kind == "choice":
         more["options"] = len(examples[0].options)
@@ -179,14 +218,23 @@ def _own_settings(
     return TaskSettings(name=kind, kind=kind, metrics=metrics, labels=labels, **more)
 
 
-def hold_out(examples: Sequence[Example], share: float) -> tuple[Examples, Examples]:
-    """Train and dev, by a fixed shuffle; both have something in them."""
+def hold_out(
+    examples: Sequence[Example], share: float, kind: str = ""
+) -> tuple[Examples, Examples]:
+    """Train and dev, by a fixed shuffle; both have something in them.
+
+    An example whose label occurs nowhere else is not held out: it could not be learned then.
+    """
     order = list(range(len(examples)))
     random.Random(0).shuffle(order)
     count = max(1, round(share * len(examples)))
     if count >= len(examples):
         raise SettingsError("one example is too few: some are held out to measure on")
     held = set(order[:count])
+    known = {label for i in order[count:] for label in labels_of(examples[i], kind)}
+    held -= {i for i in held if not known.issuperset(labels_of(examples[i], kind))}
+    if not held:
+        raise SettingsError("every label occurs once; give examples to measure on with --dev")
     return (
         [example for i, example in enumerate(examples) if i not in held],
         [example for i, example in enumerate(examples) if i in held],
@@ -208,19 +256,10 @@ def _labels(found: list[str], path: Path) -> tuple[str, ...]:
     return tuple(sorted(distinct))
 
 
-def _tags(parts: Sequence[Examples]) -> tuple[str, ...]:
+def _tags(examples: Examples) -> tuple[str, ...]:
     """All tags, the one for nothing first."""
-    found = {tag for examples in parts for example in examples for tag in example.tags or ()}
+    found = {tag for example in examples for tag in example.tags or ()}
     return tuple(sorted(found, key=lambda tag: (tag != "O", tag)))
-
-
-def _refuse_unseen(found: set[str], labels: tuple[str, ...], path: Path) -> None:
-    unseen = sorted(found - set(labels))
-    if unseen:
-        raise FormatError(
-            f"{path}: label {unseen[0]!r} occurs among the dev examples only, so it cannot be "
-            "learned; add training examples of it or remove it"
-        )
 
 
 def _tell_columns(path: Path, guessed: dict[str, str], say: Say) -> None:

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from litebert.base.errors import FormatError, SettingsError
-from litebert.base.files import write_whole
+from litebert.base.files import check_writable, write_whole
 from litebert.base.runtime import Precision, autocast, default_device, keep_freed_memory
 from litebert.model.inputs import to_inputs
 from litebert.model.model import Model
@@ -20,10 +20,11 @@ from litebert.tasks.files.own import read_own
 from litebert.tasks.files.roles import Columns
 from litebert.tasks.files.text_file import read_lines
 from litebert.tasks.predict import TOKENS, batches_by_length
-from litebert.tasks.starting import check_length, open_tokenizer
+from litebert.tasks.starting import open_tokenizer
 from litebert.text.tokenizer import Tokenizer
 from litebert.train.run import model_folder
 
+SHORTEST = 3
 TABLES = {".csv", ".tsv", ".jsonl", ".parquet"}
 
 
@@ -35,7 +36,9 @@ def embed(
     """One row a text, (texts, H); longer texts are cut off."""
     if pooling not in ("mean", "first"):
         raise SettingsError(f"pooling {pooling!r}: choose mean or first")
-    check_length(model, length, "the model")
+    if length < SHORTEST:
+        raise SettingsError(f"--length {length}: at least {SHORTEST}, for [CLS], a token and [SEP]")
+    length = min(length, model.config.longest_sequence)
     sequences = Sequences(tokenizer)
     for owner, ids in enumerate(encode_all(tokenizer, texts)):
         sequences.add(owner, NOTHING, ids[: length - sequences.extra])
@@ -58,6 +61,7 @@ def embed_file(
 ) -> tuple[int, int]:  # fmt: skip
     """Vectors of a file's texts as .npy; returns how many and how wide."""
     keep_freed_memory()
+    check_writable(out)
     where = model_folder(folder)
     model = Model.load(where).to(default_device())
     texts = _texts(source, column)

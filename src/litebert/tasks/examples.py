@@ -6,7 +6,7 @@ into features. An `id` is what a submission calls the example.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,7 @@ class TextExample:
     first: str
     second: str | None = None
     label: str | float | None = None
+    where: str = field(default="", compare=False)  # file and line, for messages
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class TaggedExample:
     id: str
     words: tuple[str, ...]
     tags: tuple[str, ...] | None = None
+    where: str = field(default="", compare=False)  # file and line, for messages
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class QuestionExample:
     passage: str
     answers: tuple[Answer, ...] = ()
     impossible: bool | None = None  # None where it is not known
+    where: str = field(default="", compare=False)  # file and line, for messages
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ class ChoiceExample:
     options: tuple[str, ...]
     answer: int | None = None
     level: str | None = None  # RACE: middle or high
+    where: str = field(default="", compare=False)  # file and line, for messages
 
 
 Example = TextExample | TaggedExample | QuestionExample | ChoiceExample

@@ -17,14 +17,14 @@ from typing import Any, Literal
 
 from litebert.base.config import parse_sets
 from litebert.base.errors import SettingsError
-from litebert.base.files import as_text, hold, write_whole
+from litebert.base.files import as_text, hold, new_folder, read_json, sha256, write_whole
 from litebert.base.runtime import default_device, keep_freed_memory
 from litebert.model.model import Model
 from litebert.tasks.data import Data, open_data
 from litebert.tasks.features import Features
 from litebert.tasks.files.roles import Columns
 from litebert.tasks.fit import MODEL, Part, Work, fit
-from litebert.tasks.making import make_features
+from litebert.tasks.making import checksum, make_features
 from litebert.tasks.recipe import Recipe, load_recipe
 from litebert.tasks.registry import build_task
 from litebert.tasks.scores.intervals import over_seeds
@@ -82,7 +82,9 @@ def finetune(
     )  # fmt: skip
     opened = Model.load(start)
     name = recipe or default_recipe(opened)
-    settings = load_recipe(name, found.settings.name, sets)
+    settings = load_recipe(
+        name, found.settings.name, sets, without_dropout=opened.config.hidden_dropout_prob == 0
+    )
     if "length" not in parse_sets(sets):  # the recipe's; what the user asked for is refused instead
         fitting = min(settings.length, opened.config.longest_sequence)
         settings = settings.model_copy(update={"length": fitting})
@@ -116,17 +118,24 @@ def finetune_examples(
         held.enter_context(hold(out, "litebert finetune"))
         settings = {
             "task": task.settings.model_dump(mode="json"), "recipe": recipe.model_dump(mode="json"),
-            "examples": len(data.train), "seeds": seeds, "retry": retry,
+            "examples": checksum(data.train)[:16], "retry": retry,
+            "dev": {name: checksum(part)[:16] for name, part in data.dev.items()},
+            "start": {file.name: sha256(file)[:16] for file in sorted(where.glob("*.safetensors"))},
         }  # fmt: skip
-        about = {"format": 1, "settings": settings, "corpus": None, "from": str(where)}
+        about = {"format": 2, "settings": settings, "corpus": None, "from": str(where)}
         run = open_run(out, about)
+        if run["finished"] and (out / MODEL).is_dir():
+            report = read_json(out / REPORT)
+            if len(report["seeds"]) >= seeds:
+                watcher.say(f"{out}: finished before, with {len(report['seeds'])} seed(s)")
+                return Finetuned(out, True, report)
         save_run(out, run)
         train = Part(data.train, make_features(task, data.train, tokenizer, where))
         dev = {
             name: Part(part, make_features(task, part, tokenizer, where))
             for name, part in data.dev.items()
         }
-        _tell_lengths(train.features, len(data.train), recipe.length, watcher)
+        _tell_lengths(train.features, len(data.train), recipe.length, task.settings.kind, watcher)
         group = Group(device=default_device())
         work = Work(
             task, recipe, tokenizer, train, dev, group,
@@ -148,13 +157,14 @@ def _all_seeds(
     metric = work.task.settings.metrics[0]
     best, folder = max(results, key=lambda pair: _value(pair[0], metric))
     report = _report(work, [result for result, _ in results], metric, collapses)
-    shutil.rmtree(out / MODEL, ignore_errors=True)
-    shutil.copytree(folder / MODEL, out / MODEL)
+    if (folder / MODEL).is_dir():  # else it was the best before, and is there already
+        with new_folder(out / MODEL, overwrite=True) as scratch:
+            shutil.copytree(folder / MODEL, scratch, dirs_exist_ok=True)
+    write_whole(out / REPORT, as_text(report).encode())
+    save_run(out, {**run, "finished": True, "best": best["seed"]})
     if not keep_all:
         for _, other in results:
             shutil.rmtree(other / MODEL, ignore_errors=True)
-    write_whole(out / REPORT, as_text(report).encode())
-    save_run(out, {**run, "finished": True, "best": best["seed"]})
     return Finetuned(out, True, report)
 
 
@@ -196,12 +206,18 @@ def _report(
     }  # fmt: skip
 
 
-def _tell_lengths(features: Features, examples: int, length: int, watcher: Watcher) -> None:
+def _tell_lengths(
+    features: Features, examples: int, length: int, kind: str, watcher: Watcher
+) -> None:
     if features.shortened:
         share = features.shortened / examples
+        hint = "--set length=N for more"
+        if kind in ("classify", "pair", "regress"):
+            hint += ", --long stride to read them in windows"
+        what = "questions" if kind == "qa" else "examples"
         watcher.say(
-            f"{features.shortened:,} of {examples:,} examples ({share:.1%}) are cut off at "
-            f"{length} tokens (--set length=N for more, --long stride to read them in windows)"
+            f"{features.shortened:,} of {examples:,} {what} ({share:.1%}) are cut off to fit "
+            f"{length} tokens ({hint})"
         )
     if features.divided:
         watcher.say(f"{features.divided:,} of {examples:,} examples are read in several windows")

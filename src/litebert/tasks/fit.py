@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 
 from litebert.base.budget import Budget
+from litebert.base.errors import DivergedError
 from litebert.base.files import as_text, read_json, write_whole
 from litebert.base.runtime import resolve_precision
 from litebert.model.model import Model
 from litebert.objectives.learner import Learner
 from litebert.presets.recipe import CheckpointSettings, EvaluationSettings
-from litebert.tasks.base import Prediction, Scores, Task
+from litebert.tasks.base import KEY, Prediction, Scores, Task
 from litebert.tasks.batching import Batches
 from litebert.tasks.features import Features
 from litebert.tasks.losses import loss_of
@@ -41,6 +42,7 @@ from litebert.train.watch import Watcher
 
 METRICS, CHECKPOINTS, MODEL, RESULT = "metrics.jsonl", "checkpoints", "model", "result.json"
 REMEMBERED = 10  # lines of metrics.jsonl, of about a hundred
+THRESHOLD = "best_f1_thresh"
 UNMOVED = 0.98  # a loss above this share of the level of guessing has not moved
 
 
@@ -113,7 +115,7 @@ class _Fit:
         self.model = work.begin(seed).to(work.group.device)
         self.learner = Learner(self.model, [loss_of(work.task)])
         self.batches = Batches(work.train.features.batch, work.recipe.batch, seed)
-        self.best, self.enough = Best(), False
+        self.best, self.enough, self.diverged = Best(), False, False
         self.checkpoints = Checkpoints(out / CHECKPOINTS, keep=1)
         self.losses = _Losses(work.watcher)
 
@@ -121,13 +123,17 @@ class _Fit:
         """Train, look, keep the best, say what came of it."""
         loop = self._loop()
         self._begin(loop)
-        finished = loop.run() or self.enough
+        try:
+            finished = loop.run() or self.enough
+        except DivergedError:
+            finished = self.diverged = True
+            self._look(loop)
         if not finished:
             return None
         result = {
             "seed": self.seed, "rate": self.rate, "scores": self.best.scores,
             "step": self.best.step, "steps": loop.step, "tokens": loop.tokens,
-            "loss": self.losses.mean(), "collapsed": self._why_collapsed(),
+            "loss": _number(self.losses.mean()), "collapsed": self._why_collapsed(),
             "seconds": round(loop.clock.spent(), 3),
         }  # fmt: skip
         write_whole(self.out / RESULT, as_text(result).encode())
@@ -184,27 +190,45 @@ class _Fit:
             for name, part in work.dev.items()
         }  # fmt: skip
         scores = {
-            name: work.task.score(work.dev[name].examples, guess) for name, guess in guesses.items()
+            name: {
+                metric: _number(value)
+                for metric, value in work.task.score(work.dev[name].examples, guess).items()
+            }
+            for name, guess in guesses.items()
         }
-        value = next(iter(scores.values()))[work.task.settings.metrics[0]] if scores else 0.0
+        first = next(iter(scores.values()), {})
+        value = first.get(work.task.settings.metrics[0], 0.0)
         if value > self.best.value:
             alike = any(_all_alike(guess) for guess in guesses.values())
             self.best = Best(value, scores, loop.step, 0, alike)
-            self.model.save(self.out / MODEL, overwrite=True, tokenizer=work.tokenizer)
+            self._keep(first.get(THRESHOLD))
         else:
             self.best.since += 1
         patience = work.recipe.patience
-        self.enough = patience is not None and self.best.since >= patience
+        self.enough |= patience is not None and self.best.since >= patience
         return {"loss": {}, "scores": scores}
+
+    def _keep(self, threshold: float | None) -> None:
+        """Save the model; with SQuAD 2.0 also where it holds answers back, the best on dev."""
+        settings = self.work.task.settings.model_copy(update={"threshold": threshold})
+        self.model.metadata[KEY] = settings.model_dump(mode="json", exclude_defaults=True)
+        self.model.save(self.out / MODEL, overwrite=True, tokenizer=self.work.tokenizer)
 
     def _why_collapsed(self) -> str | None:
         """What is wrong with this run, if it has learned nothing."""
         level, loss = guessing_level(self.work.train.features), self.losses.mean()
+        if self.diverged:
+            return "its loss was no number any more"
         if self.best.collapsed:
             return "its best model gives every dev example the same answer"
         if level is not None and loss > UNMOVED * level:
             return f"its training loss of {loss:.3f} is that of guessing ({level:.3f})"
         return None
+
+
+def _number(value: float) -> float:
+    """A score or a loss as it can be compared and written: what is no number is 0."""
+    return float(value) if math.isfinite(value) else 0.0
 
 
 def _all_alike(guesses: Sequence[Prediction]) -> bool:

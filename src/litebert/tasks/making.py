@@ -77,8 +77,14 @@ def _cache() -> Path:
 def _key(task: Task, examples: Sequence[Any], tokenizer: Tokenizer) -> str:
     settings = task.settings.model_dump(mode="json", exclude={"name", "metrics", "pooling"})
     digest = hashlib.sha256(json.dumps([VERSION, settings, tokenizer.checksum]).encode())
+    return hashlib.sha256((digest.hexdigest() + checksum(examples)).encode()).hexdigest()
+
+
+def checksum(examples: Sequence[Any]) -> str:
+    """What examples are, whatever file they were read from."""
+    digest = hashlib.sha256()
     for example in examples:
-        digest.update(json.dumps(asdict(example)).encode() + b"\n")
+        digest.update(json.dumps({**asdict(example), "where": ""}).encode() + b"\n")
     return digest.hexdigest()
 
 

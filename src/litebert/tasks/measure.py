@@ -21,11 +21,11 @@ from litebert.tasks.using import ask
 
 def measure(
     folders: Sequence[str | Path], source: str | Path, *,
-    split: str = "dev", columns: Columns | None = None, say: Say = quiet,
+    split: str = "dev", columns: Columns | None = None, repair: bool = False, say: Say = quiet,
 ) -> dict[str, Any]:  # fmt: skip
     """Scores on labelled examples, with 95 % intervals; labels get a table each."""
     task, examples, guesses = ask(
-        folders, source, split=split, labelled=True, columns=columns, say=say
+        folders, source, split=split, labelled=True, columns=columns, repair=repair, say=say
     )
     report: dict[str, Any] = {
         "task": task.settings.name,

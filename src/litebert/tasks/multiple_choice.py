@@ -38,10 +38,11 @@ class MultipleChoice:
             ask(example.question, option) for example in examples for option in example.options
         ]
         options = iter(encode_all(tokenizer, asked))
+        longest = min(self.settings.question_length, self.settings.length - sequences.extra_of_pair)
         for owner, example in enumerate(examples):
             passage, cut = passages[example.passage], False
             for number in range(len(example.options)):
-                option = next(options)[-self.settings.question_length :]
+                option = next(options)[-longest:]
                 room = self.settings.length - sequences.extra_of_pair - len(option)
                 cut |= len(passage) > room
                 label = example.answer if number == 0 and example.answer is not None else NOTHING

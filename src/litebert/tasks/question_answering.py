@@ -45,11 +45,12 @@ class QuestionAnswering:
             passage = encoded.get(example.passage)
             if passage is None:
                 passage = encoded[example.passage] = tokenizer.encode_aligned(example.passage)
-            ids, places = np.array(passage.ids), _as_array(passage.offsets)
-            shortened += len(question) > self.settings.question_length
-            question = question[: self.settings.question_length]
-            room = self.settings.length - sequences.extra_of_pair - len(question)
-            windows = self._windows(len(ids), max(room, 1))
+            ids, places = np.array(passage.ids, np.int64), _as_array(passage.offsets)
+            room = self.settings.length - sequences.extra_of_pair
+            longest = min(self.settings.question_length, room // 2)
+            shortened += len(question) > longest
+            question = question[:longest]
+            windows = self._windows(len(ids), room - len(question))
             divided += len(windows) > 1
             before = sequences.extra_of_pair - 1 + len(question)
             for number, (begin, end) in enumerate(windows):
@@ -107,12 +108,18 @@ class QuestionAnswering:
         _normalize(listed)
         # The conditional head says it outright; otherwise [CLS] is compared with the best span.
         odds = null if self.settings.conditional or not best else null - best[0].score
-        answer = listed[0] if listed else {"text": "", "start": 0}
-        return {"text": answer["text"], "start": answer["start"], "null_odds": odds, "best": listed}
+        return self._answer(listed, odds)
+
+    def _answer(self, best: list[dict[str, Any]], odds: float) -> Prediction:
+        """The best answer; none where there is none, or where that is the likelier thing."""
+        limit = self.settings.threshold
+        silent = not best or (limit is not None and odds > limit)
+        answer = {"text": "", "start": 0} if silent else best[0]
+        return {"text": answer["text"], "start": answer["start"], "null_odds": odds, "best": best}
 
     def merge(self, predictions: Sequence[Prediction]) -> Prediction:
         """The answers of several models vote with their probabilities."""
-        return merge_answers(predictions)
+        return self._answer(*merge_answers(predictions))
 
     def score(
         self, examples: Sequence[QuestionExample], predictions: Sequence[Prediction]
@@ -120,12 +127,12 @@ class QuestionAnswering:
         """Exact match and F1; with unanswerable questions, at the best threshold too."""
         golds = gold_answers(examples)
         pairs = list(zip(examples, predictions, strict=True))
-        guesses = {example.id: prediction["text"] for example, prediction in pairs}
+        guesses = {e.id: (p["best"] or [p])[0]["text"] for e, p in pairs}  # held back or not
         if not self.settings.impossible:
             scores = squad_v1(golds, guesses)
         else:
             odds = {example.id: prediction["null_odds"] for example, prediction in pairs}
-            scores = squad_v2(golds, guesses, odds)
+            scores = squad_v2(golds, guesses, odds, self.settings.threshold)
         shares = {name: value / 100 for name, value in scores.items() if _is_share(name)}
         return {**shares, **{n: v for n, v in scores.items() if n.endswith("thresh")}}
 

@@ -3,7 +3,8 @@
     recipes/paper.toml   a row of Table 14 for each task
     recipes/small.toml   what measured best for encoders of a few million parameters (docs/log.md)
 
-A row holds for one task; `[any]` holds for all that have none of their own.
+A row holds for one task; `[any]` holds for all that have none of their own. What stands in a row's
+`without_dropout` holds for encoders that were pretrained without dropout (ALBERT v2), on top.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from litebert.base.runtime import Precision
 from litebert.presets.recipe import OptimizerSettings, ScheduleSettings
 
 FOLDER = Path(__file__).parent / "recipes"
-ANY = "any"
+ANY, WITHOUT_DROPOUT = "any", "without_dropout"
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -75,7 +76,9 @@ class Recipe(Settings):
         return ScheduleSettings(warm_up=self.warm_up)
 
 
-def load_recipe(name: str, task: str, sets: Iterable[str] = ()) -> Recipe:
+def load_recipe(
+    name: str, task: str, sets: Iterable[str] = (), *, without_dropout: bool = False
+) -> Recipe:
     """The row of a task in a shipped recipe or a TOML file, with changes on top."""
     shipped = {path.stem: path for path in FOLDER.glob("*.toml")}
     path = shipped.get(name, Path(name))
@@ -83,4 +86,9 @@ def load_recipe(name: str, task: str, sets: Iterable[str] = ()) -> Recipe:
         raise SettingsError(f"no recipe {name!r}; {did_you_mean(name, shipped)}, or a TOML file")
     rows = read_toml(path)
     row: Tree = merge(rows.get(ANY, {}), rows.get(task, {}))
-    return Recipe.build(merge(row, parse_sets(sets)), f"recipe {name}, {task}")
+    extra = row.pop(WITHOUT_DROPOUT, {})
+    changes = parse_sets(sets)
+    if "epochs" in changes and "steps" not in changes:
+        row.pop("steps", None)  # what the user says goes before what the row says
+    row = merge(row, extra) if without_dropout else row
+    return Recipe.build(merge(row, changes), f"recipe {name}, {task}")

@@ -110,14 +110,15 @@ def _from_beams(
     return sorted(spans, key=lambda span: -span.score), float(output[0, 2])
 
 
-def merge_answers(predictions: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Several models' answers to one question, by the sum of their probabilities."""
+def merge_answers(predictions: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], float]:
+    """Several models' answers to one question, best first by the mean of their probabilities.
+
+    Beside them the mean odds of there being no answer.
+    """
     votes: dict[str, dict[str, Any]] = {}
     for prediction in predictions:
         for entry in prediction["best"]:
             kept = votes.setdefault(entry["text"], {**entry, "probability": 0.0})
             kept["probability"] += entry["probability"] / len(predictions)
     best = sorted(votes.values(), key=lambda entry: -entry["probability"])
-    odds = float(np.mean([prediction["null_odds"] for prediction in predictions]))
-    answer = best[0] if best else {"text": "", "start": 0}
-    return {"text": answer["text"], "start": answer["start"], "null_odds": odds, "best": best}
+    return best, float(np.mean([prediction["null_odds"] for prediction in predictions]))

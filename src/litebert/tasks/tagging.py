@@ -53,7 +53,7 @@ class Tagging:
     def _targets(self, example: TaggedExample, words: Numbers) -> list[int]:
         if example.tags is None:
             return [NOTHING] * len(words)
-        return [self._number[example.tags[word]] for word in words]
+        return [self._number.get(example.tags[word], NOTHING) for word in words]
 
     def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
         """Log-probabilities of the tags, a row for each word of the sequence."""

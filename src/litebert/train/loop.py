@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from litebert.base.batch import Batch
 from litebert.base.budget import Budget
-from litebert.base.errors import LitebertError, SettingsError
+from litebert.base.errors import DivergedError, SettingsError
 from litebert.presets.recipe import CheckpointSettings, EvaluationSettings, ScheduleSettings
 from litebert.train.metrics import MetricsFile, Record, Sums
 from litebert.train.schedule import rate_at
@@ -141,7 +141,7 @@ class Loop:
             f"({self.skipped} in a row, stops at {MOST_SKIPPED})"
         )
         if self.skipped >= MOST_SKIPPED:
-            raise LitebertError(
+            raise DivergedError(
                 f"step {self.step}: the loss has not been finite for {MOST_SKIPPED} steps; the "
                 "last checkpoint stays. Lower the rate (--set optimizer.rate=…), lengthen the "
                 "warm-up (--set schedule.warm_up=…), or use --set precision=fp32"

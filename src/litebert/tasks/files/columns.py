@@ -30,7 +30,8 @@ def read_columns(
     Columns end at tabs, or at spaces if the first row has no tab. Lines of `-DOCSTART-` are
     dropped, and so is a language before every word (WikiANN's `en:`), of which `say` is told.
     """
-    sentences = list(_sentences(path))
+    found = list(_sentences(path))
+    sentences = [rows for _, rows in found]
     if not sentences:
         raise FormatError(f"{path}: no sentence in it")
     tagged = len(sentences[0][0]) > 1
@@ -46,39 +47,42 @@ def read_columns(
             id=str(number),
             words=tuple(row[0].removeprefix(prefix) for row in rows),
             tags=tuple(row[-1] for row in rows) if tagged else None,
+            where=f"{path}, line {line:,}",
         )
-        for number, rows in enumerate(sentences)
+        for number, (line, rows) in enumerate(found)
     ]
 
 
-def _sentences(path: Path | str) -> Iterator[list[Row]]:
-    rows: list[Row] = []
-    for row in _rows(path):
+def _sentences(path: Path | str) -> Iterator[tuple[int, list[Row]]]:
+    """Each sentence with the line that it begins in."""
+    first, rows = 0, list[Row]()
+    for line, row in _rows(path):
         if row:
+            first = first if rows else line
             rows.append(row)
         elif rows:
-            yield rows
+            yield first, rows
             rows = []
     if rows:
-        yield rows
+        yield first, rows
 
 
-def _rows(path: Path | str) -> Iterator[Row]:
-    """The rows of a file; an empty one ends a sentence."""
+def _rows(path: Path | str) -> Iterator[tuple[int, Row]]:
+    """The rows of a file with their lines; an empty one ends a sentence."""
     first: Row = ()
     tabs = False
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
-            yield ()
+            yield number, ()
             continue
         tabs = "\t" in line if not first else tabs
         row = tuple(line.split("\t") if tabs else _SPACES.split(line.strip(" ")))
         if row[0] == DOCUMENT_START:
-            yield ()
+            yield number, ()
             continue
         first = first or row
         _check(row, first, f"{path}, line {number:,}")
-        yield row
+        yield number, row
 
 
 def _check(row: Row, first: Row, where: str) -> None:

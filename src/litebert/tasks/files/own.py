@@ -100,6 +100,7 @@ def _read_texts(
             first=row.text(first),
             second=row.text(columns.text_b) if columns.text_b else None,
             label=label_of(row, columns.label, needs_labels),
+            where=row.where,
         )
         for id, row in zip(ids, table.rows, strict=True)
     ]
@@ -136,13 +137,13 @@ def _tagged(id: str, row: Row, columns: Columns, needs_tags: bool) -> TaggedExam
     if not words:
         raise FormatError(f"{row.where}: {columns.words!r} is empty")
     if not tags and not needs_tags:
-        return TaggedExample(id, words)
+        return TaggedExample(id, words, where=row.where)
     if len(words) != len(tags or ()):
         raise FormatError(
             f"{row.where}: {len(words)} words in {columns.words!r}, {len(tags or ())} tags in "
             f"{columns.tags!r}; every word needs one"
         )
-    return TaggedExample(id, words, tags)
+    return TaggedExample(id, words, tags, row.where)
 
 
 def _names(row: Row, column: str) -> tuple[str, ...]:

@@ -46,6 +46,7 @@ def read_choices(
             question=row.text(columns.question) if columns.question else "",
             options=one,
             answer=answer,
+            where=row.where,
         )
         for id, row, one, answer in zip(ids, table.rows, options, answers, strict=True)
     ]

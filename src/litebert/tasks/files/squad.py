@@ -66,6 +66,7 @@ def write_predictions(
     """
     odds = dict(null_odds or {})
     assert all(math.isfinite(value) for value in odds.values())
+    Path(folder).mkdir(exist_ok=True)
     write_whole(Path(folder) / PREDICTIONS, as_text(dict(answers)).encode())
     if null_odds is not None:
         write_whole(Path(folder) / NULL_ODDS, as_text(odds).encode())

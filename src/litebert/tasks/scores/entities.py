@@ -68,6 +68,11 @@ def split_tag(tag: str) -> tuple[str, str]:
     return PREFIXES[prefix], type_
 
 
+def are_entities(tags: Iterable[str]) -> bool:
+    """Whether all tags are of entities."""
+    return all(tag == OUTSIDE or (tag[1:2] == "-" and tag[0] in PREFIXES) for tag in tags)
+
+
 def entity_scores(truth: Iterable[Sequence[str]], guess: Iterable[Sequence[str]]) -> EntityScores:
     """Precision, recall and F1 of the entities of many sentences, given as tags."""
     right, guessed, count = Counter[str](), Counter[str](), Counter[str]()
