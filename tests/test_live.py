@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from litebert.cli import live
-from litebert.cli.live import View, lasting, plain, short, watching
+from litebert.cli.live import Moving, View, lasting, plain, short, watching
 from litebert.train.alarms import MARK
 
 FACTS = {
@@ -197,3 +197,24 @@ def test_a_step_costs_next_to_nothing() -> None:
         for step in range(10_000):
             view.step(step, step / 10_000)
         assert time.perf_counter() - began < 1.0  # a hundredth of that here; machines stutter
+
+
+def test_fine_tuning_shows_its_looks_at_dev() -> None:
+    look = {"kind": "held_out", "step": 40, "tokens": 9, "loss": {}, "time": {"seconds": 1.0}}
+    scores = {"dev": {"accuracy": 0.91234}, "dev-mismatched": {"accuracy": 0.8}}
+    rating = {**train(), "loss": {"sts-b": 1.5}, "accuracy": {"sts-b": -1.5}}
+    screen = console(terminal=False)
+    with watching(screen) as view:
+        view.begin(FACTS)
+        view.record(rating)
+        view.record({**look, "scores": scores})
+    log = written(screen)
+    assert "step 40, dev: accuracy 0.9123; dev-mismatched: accuracy 0.8000" in log
+    assert "sts-b 1.500 · " in log
+    assert "right" not in log  # an error is not a share
+    moving = Moving()
+    moving.begin(FACTS)
+    moving.record(rating)
+    moving.record({**look, "scores": scores})
+    assert "dev-mismatched: accuracy 0.8000" in drawn(moving)
+    assert "-150" not in drawn(moving)

@@ -25,6 +25,7 @@ from litebert.train.watch import Watcher
 
 REFRESH = 2  # drawings a second
 LOG_EVERY = 30.0  # seconds
+NONE = "-"
 MESSAGES = 4
 LONGEST_SAMPLE = 500  # characters
 
@@ -72,6 +73,7 @@ class View(Watcher):
         self.train: Record = {}
         self.held_out: Record = {}
         self.held_out_before: Record = {}
+        self.looks: tuple[str, ...] = ()  # at the dev sets of a task
         self.shown_sample = ""
         self.messages: tuple[str, ...] = ()  # replaced as a whole: a thread may be reading it
         self.steps, self.progress = 0, 0.0
@@ -94,6 +96,8 @@ class View(Watcher):
             self.train = record
         elif record.get("loss"):
             self.held_out_before, self.held_out = self.held_out, record
+        elif record.get("scores"):
+            self.looks = (*self.looks, _look(record))[-MESSAGES:]
 
     def say(self, message: str) -> None:
         """Remember the last few."""
@@ -150,6 +154,8 @@ class Lines(View):
         if record["kind"] != "train":
             if record.get("loss"):
                 self._write(f"held-out, step {record['step']:,}: {self._results(record)}")
+            elif record.get("scores"):
+                self._write(self.looks[-1])
         elif time.monotonic() - self._written >= LOG_EVERY:
             self._written = time.monotonic()
             parts = (
@@ -172,7 +178,8 @@ class Lines(View):
     def _results(self, record: Record) -> str:
         results = []
         for name in record["loss"]:
-            right = [f"{_right(record, name)} right"] if name in record.get("accuracy", {}) else []
+            share = _right(record, name)
+            right = [] if share == NONE else [f"{share} right"]
             notes = ", ".join(right + _notes(self.facts, record, name))
             results.append(
                 f"{plain(name)} {_loss(record, name)}" + (f" ({notes})" if notes else "")
@@ -190,6 +197,7 @@ class Moving(View):
         parts: list[RenderableType] = [self._bar()]
         if self.train or self.held_out:
             parts += [self._table(), Text(self.speed(), style="dim")]
+        parts += [Text(look) for look in self.looks]
         if self.shown_sample:
             parts.append(Text.assemble(("sample ", "dim"), self.shown_sample))
         parts += [Text(text, "yellow" if text.startswith(MARK) else "") for text in self.messages]
@@ -234,12 +242,22 @@ class Moving(View):
 
 def _loss(record: Record, name: str) -> str:
     value = record.get("loss", {}).get(name)
-    return "-" if value is None else f"{value:.3f}"
+    return NONE if value is None else f"{value:.3f}"
 
 
 def _right(record: Record, name: str) -> str:
+    """The share of right answers; a regression has none, and gives minus its error instead."""
     value = record.get("accuracy", {}).get(name)
-    return "-" if value is None else f"{value:.1%}"
+    return NONE if value is None or value < 0 else f"{value:.1%}"
+
+
+def _look(record: Record) -> str:
+    """The scores of a look at the dev sets."""
+    parts = [
+        f"{name}: " + ", ".join(f"{metric} {value:.4f}" for metric, value in scores.items())
+        for name, scores in record["scores"].items()
+    ]
+    return f"step {record['step']:,}, {'; '.join(parts)}"
 
 
 def _notes(facts: dict[str, Any], record: Record, name: str) -> list[str]:
