@@ -39,7 +39,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(road, "HELD_OUT", 0.1)
     monkeypatch.setattr(road, "SHORTEST", 1)
     monkeypatch.setattr(road, "LOOKS", 40)
-    monkeypatch.setattr(road, "SHORT_PLAN", Plan({200: 2}, (1e-3,), 2))
+    monkeypatch.setattr(road, "SCALES", (road.Scale(0, 0.5, Plan({200: 2}, (1e-3,), 2)),))
 
 
 def test_the_road_goes_from_text_to_a_report(
@@ -116,3 +116,11 @@ def test_charts_keep_to_their_paper_and_escape_names() -> None:
         for value in re.findall(rf' {name}="([-0-9.]+)"', drawn):
             assert 0 <= float(value) <= most
     assert lines([("nothing", [])], "minutes") == "<p>no measurements</p>"
+
+
+def test_more_time_is_worth_a_larger_model_and_a_closer_look() -> None:
+    minutes = [road.scale_of(60 * budget) for budget in (1, 10, 60)]
+    assert [len(scale.plan.steps) for scale in minutes] == [2, 3, 3]
+    assert [len(scale.plan.rates) for scale in minutes] == [1, 2, 3]
+    widths = [litebert.load_preset(road.PRESET, s.sets).model.hidden_size for s in minutes]
+    assert widths == [128, 128, 256]

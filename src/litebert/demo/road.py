@@ -15,6 +15,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 from litebert.base.budget import parse_budget
@@ -40,18 +41,12 @@ from litebert.train.untrained import save_untrained
 from litebert.train.watch import Watcher
 
 PRESET = "albert-tiny"
-LARGER = (  # what a long budget is worth
-    "model.hidden_size=256", "model.embedding_size=128", "optimizer.rate=1.5e-3",
-)  # fmt: skip
 VOCABULARY, SAMPLE, HELD_OUT = 8000, 60_000, 0.02
-SHORTEST, SHORT, LONG = 60, 240, 1800  # seconds of budget
-PRETRAINING = 0.5  # of the budget
+SHORTEST = 60  # seconds of budget
 ORDERS = 4  # examples shown
 LOOKS = 2000  # held-out sequences that the encoder is measured on
 RANDOM, VECTORS, PRETRAINED = "random start", "word vectors only", "pretrained"
-SHORT_PLAN = Plan({200: 30, 1000: 60}, (1e-3,), 3)
-PLAN = Plan({200: 60, 1000: 120, ALL: 250}, (5e-4, 1e-3), 5)
-LONG_PLAN = Plan({200: 60, 1000: 160, ALL: 600}, (3e-4, 6e-4, 1.2e-3), 5)
+LARGER = ("model.hidden_size=256", "model.embedding_size=128", "optimizer.rate=1.5e-3")
 SAVINGS = {  # what the layers share, and whether the embeddings are narrow
     "ALBERT: one layer for all, narrow embeddings": ("all", True),
     "without narrow embeddings": ("all", False),
@@ -67,6 +62,28 @@ litebert tokenizer train YOUR_TEXT --out tokenizer     the same with text of you
 litebert prepare YOUR_TEXT --tokenizer tokenizer --out corpus
 litebert pretrain albert-mini --corpus corpus --out run --budget 2h
 litebert finetune run --task classify --train YOUR_LABELS.csv --out tuned --seeds 5"""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What a budget allows: a share of it for pretraining, how much is compared, and the model."""
+
+    seconds: float  # of budget, from which on
+    pretraining: float
+    plan: Plan
+    sets: tuple[str, ...] = ()
+
+
+SCALES = (
+    Scale(1800, 0.6, Plan({200: 60, 1000: 120, ALL: 400}, (2e-4, 4e-4, 8e-4), 5), LARGER),
+    Scale(240, 0.5, Plan({200: 60, 1000: 120, ALL: 250}, (5e-4, 1e-3), 5)),
+    Scale(0, 0.5, Plan({200: 30, 1000: 60}, (1e-3,), 3)),
+)
+
+
+def scale_of(seconds: float) -> Scale:
+    """What so much time allows."""
+    return next(scale for scale in SCALES if seconds >= scale.seconds)
 
 
 class Guide:
@@ -107,8 +124,8 @@ class _Road:
     def __init__(self, out: Path, home: Path, seconds: float, guide: Guide) -> None:
         self.out, self.home, self.budget, self.guide = out, home, seconds, guide
         self.tokenizer, self.corpus, self.run = out / "tokenizer", out / "corpus", home / "run"
-        self.sets = LARGER if seconds >= LONG else ()
-        self.preset = load_preset(PRESET, self.sets)
+        self.scale = scale_of(seconds)
+        self.preset = load_preset(PRESET, self.scale.sets)
 
     def walk(self) -> Findings | None:
         """Stage after stage."""
@@ -142,7 +159,7 @@ class _Road:
                 other = preset.model_copy(update={"start": start})
                 save_untrained(other, self.corpus, self.home / name)
         with self.guide.pretraining() as watcher:
-            budget = f"{PRETRAINING * self.budget:g}s"
+            budget = f"{self.scale.pretraining * self.budget:g}s"
             return pretrain(preset, self.corpus, self.run, budget=budget, watcher=watcher).finished
 
     def _compare(self) -> list[Cell]:
@@ -151,7 +168,7 @@ class _Road:
             RANDOM: self.home / "random", VECTORS: self.home / "word-vectors",
             PRETRAINED: self.run / MODEL,
         }  # fmt: skip
-        plan = SHORT_PLAN if self.budget < SHORT else PLAN if self.budget < LONG else LONG_PLAN
+        plan = self.scale.plan
         folder = self.home / "comparison"
         with self.guide.comparing(plan.count(len(arms))) as progress:
             cells = compare(arms, plan, folder, progress)
@@ -166,7 +183,7 @@ class _Road:
             held_out=evaluate(self.run, self.corpus, sequences=LOOKS),
             gaps=fill_gaps(model, tokenizer),
             orders=judge_orders(model, self.corpus, self.preset.data.length, ORDERS),
-            parameters=_savings(self.sets), tokens=run["tokens"], seconds=run["seconds"],
+            parameters=_savings(self.scale.sets), tokens=run["tokens"], seconds=run["seconds"],
         )  # fmt: skip
 
     def _report(self, found: Findings) -> None:
