@@ -6,7 +6,7 @@
 RUN is a run of `litebert pretrain` on STORE; its copies begin at random, and with the start that
 its preset names (word vectors). FOLDER is a trained encoder as Hugging Face saves it, of 384 units
 or so. DATA has glue/, ner/WikiANN/en/ and squad/, with the published files in them; a part of SQuAD
-is enough. Fine-tuned runs are kept in --out, so the same command goes on where it was; `--only sts-b`
+is enough. Fine-tuned runs are kept in --out, so the same command goes on; `--only sts-b`
 does one task. One core takes about half an hour for ours (`OMP_NUM_THREADS=1`), two hours for the
 trained one with 5,500 questions of SQuAD.
 """
