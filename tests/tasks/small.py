@@ -118,11 +118,19 @@ TASKS: dict[str, tuple[TaskSettings, list[Any], str]] = {
         settings("classify", metrics=("accuracy",), labels=TWO), texts(lambda i: TWO[i % 2]),
         "Model",
     ),
+    "pair-apart": (
+        settings("pair", metrics=("accuracy",), labels=TWO), pairs(lambda i: TWO[i // 2 % 2]),
+        "Model",
+    ),
+    "regress-apart": (
+        settings("regress", metrics=("pearson",)), pairs(lambda i: i / 4), "Model",
+    ),
 }  # fmt: skip
 
 
 def recipe(name: str, steps: int = 150) -> Recipe:
-    pooling = "mean" if name.endswith("mean") else "first"
+    last = name.split("-")[-1]
+    pooling = last if last in ("mean", "apart") else "first"
     return Recipe(
         steps=steps, batch=8, rate=3e-3, classifier_dropout=0.0, dropout=0.0, length=32, looks=1,
         pooling=pooling, conditional=name.endswith("conditional"),

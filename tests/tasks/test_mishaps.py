@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from litebert.base.errors import FileError, FormatError, SettingsError
+from litebert.model.inputs import to_inputs
 from litebert.model.model import Model
 from litebert.tasks.base import TaskSettings
 from litebert.tasks.data import Data, open_data, read_split
@@ -331,3 +333,36 @@ def test_vectors_of_a_model_with_few_positions(start: Path) -> None:
     assert (short == long).all()
     with pytest.raises(SettingsError, match="--length 2: at least 3"):
         embed(model, tokenizer, texts, length=2)
+
+
+# --------------------------------------------------------------------------------- pairs, apart
+
+
+def test_texts_that_are_read_apart_know_nothing_of_each_other(start: Path) -> None:
+    """Each text's vector is the one it has alone, and swapping a pair swaps the vectors."""
+    tokenizer, model = open_tokenizer(start), Model.load(start)
+    task = build_task(settings("regress", metrics=("pearson",), pooling="apart", length=16))
+    texts = [sentence(number, 4 + number) for number in range(4)]
+    examples = [TextExample(str(i), texts[i], texts[i + 1], float(i)) for i in range(3)]
+    features = task.features(examples, tokenizer)
+    assert features.batch.together == 2
+    assert features.batch.labels[::2].tolist() == [0, 1, 2]
+    assert np.isnan(features.batch.labels[1::2]).all()
+    vectors = to_inputs(features.batch, torch.device("cpu")).encode(model).mean()
+    alone = embed(model, tokenizer, texts)
+    expected = alone[[0, 1, 1, 2, 2, 3]]
+    np.testing.assert_allclose(vectors.detach().numpy(), expected, atol=1e-6)
+
+
+def test_reading_apart_needs_pairs(start: Path, tmp_path: Path) -> None:
+    for name, long in (("classify", "truncate"), ("tag", "truncate"), ("pair", "stride")):
+        with pytest.raises(SettingsError, match="pooling = apart reads the two texts of a pair"):
+            tune(start, tmp_path / name, name, update={"pooling": "apart"}, long=long)
+
+
+def test_a_long_pair_read_apart_is_cut_and_counted(start: Path) -> None:
+    task = build_task(settings("pair", metrics=("accuracy",), pooling="apart", length=8))
+    examples = [TextExample("1", sentence(1, 9), sentence(2, 9)), TextExample("2", "a", "b")]
+    features = task.features(examples, open_tokenizer(start))
+    assert features.batch.lengths.max() == 8
+    assert features.shortened == 1

@@ -1,8 +1,9 @@
 """Heads: what turns encoded tokens into an answer.
 
 Pretraining: masked language, sentence pair (order or next), replaced token, span boundary.
-Tasks: classification (regression with one label) from [CLS] or from the mean of the tokens, token
-classification, span (SQuAD 1.1), conditional span (SQuAD 2.0, XLNet's), multiple choice.
+Tasks: classification (regression with one label) from [CLS], from the mean of the tokens, or from
+two texts read apart; token classification, span (SQuAD 1.1), conditional span (SQuAD 2.0, XLNet's),
+multiple choice.
 
 Shapes: M chosen tokens, B sequences, T tokens, H hidden, E embedding, V vocabulary, K beams.
 """
@@ -108,6 +109,21 @@ class LinearHead(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.dense(F.dropout(x, self.dropout, self.training))
+
+
+class ApartHead(nn.Module):
+    """Two texts that were read apart: u, v, |u - v| and u * v side by side, and a dense layer."""
+
+    def __init__(self, config: EncoderConfig, outputs: int, dropout: float) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.dense = nn.Linear(4 * config.hidden_size, outputs)
+
+    def forward(self, x_BH: Tensor) -> Tensor:
+        """Sequences in pairs, (B, H), to (B / 2, outputs)."""
+        u, v = x_BH.unflatten(0, (-1, 2)).unbind(1)
+        features = torch.cat([u, v, (u - v).abs(), u * v], -1)
+        return self.dense(F.dropout(features, self.dropout, self.training))
 
 
 class ConditionalSpan(NamedTuple):

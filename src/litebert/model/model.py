@@ -23,6 +23,7 @@ from litebert.model.config import EncoderConfig
 from litebert.model.encoder import Encoder
 from litebert.model.folder import read_folder, write_folder
 from litebert.model.heads import (
+    ApartHead,
     ConditionalSpan,
     ConditionalSpanHead,
     LinearHead,
@@ -46,6 +47,7 @@ HEADS: dict[str, Builder] = {
     "span_boundary": lambda config, labels: SpanBoundaryHead(config),
     "classification": lambda c, labels: LinearHead(c, labels, c.classifier_dropout_prob),
     "mean_classification": lambda c, labels: LinearHead(c, labels, c.classifier_dropout_prob),
+    "apart_classification": lambda c, labels: ApartHead(c, labels, c.classifier_dropout_prob),
     "token_classification": lambda c, labels: LinearHead(c, labels, c.classifier_dropout_prob),
     "multiple_choice": lambda c, labels: LinearHead(c, 1, c.classifier_dropout_prob),
     "span": lambda config, labels: LinearHead(config, 2, 0.0),
@@ -164,6 +166,10 @@ class Model(nn.Module):
     def mean_classification(self, state: State) -> Tensor:
         """Label logits from the mean of a sequence's tokens, (B, labels); a head of our own."""
         return self._get("mean_classification")(state.mean())
+
+    def apart_classification(self, state: State) -> Tensor:
+        """Label logits from the means of two texts, (B / 2, labels); a head of our own."""
+        return self._get("apart_classification")(state.mean())
 
     def token_classification(self, state: State) -> Tensor:
         """Label logits a token, (N, labels)."""

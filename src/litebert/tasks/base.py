@@ -24,6 +24,7 @@ from litebert.text.tokenizer import Tokenizer
 Prediction = dict[str, Any]
 Outputs = list[NDArray[np.floating]]  # one array a sequence
 Scores = dict[str, float]
+Pooling = Literal["first", "mean", "apart"]
 Kind = Literal["classify", "pair", "regress", "tag", "qa", "choice"]
 KEY = "litebert_task"  # where a model folder's config.json keeps these settings
 
@@ -41,9 +42,10 @@ class TaskSettings(Settings):
         description="longer texts: cut off the rest, or read them window by window",
     )
     stride: int = Field(default=64, ge=1, description="tokens from one window to the next")
-    pooling: Literal["first", "mean"] = Field(
+    pooling: Pooling = Field(
         default="first",
-        description="a text's vector: its [CLS] token, or the mean of all its tokens",
+        description="a text's vector: its [CLS] token, the mean of all its tokens, or (apart) that "
+        "of each text of a pair by itself",
     )
     question_length: int = Field(
         default=64, ge=1, description="tokens of a question (with its option), at most"

@@ -15,6 +15,10 @@ from litebert.tasks.features import NOTHING, Features, Ids, Sequences, encode_al
 from litebert.tasks.scores.metrics import METRICS
 from litebert.text.tokenizer import Tokenizer
 
+HEADS = {
+    "first": "classification", "mean": "mean_classification", "apart": "apart_classification",
+}  # fmt: skip
+
 
 class Classification:
     """Classify or rate texts."""
@@ -22,11 +26,14 @@ class Classification:
     def __init__(self, settings: TaskSettings) -> None:
         self.settings = settings
         self.rates = settings.kind == "regress"
-        self.head = "classification" if settings.pooling == "first" else "mean_classification"
+        self.apart = settings.pooling == "apart"
+        self.head = HEADS[settings.pooling]
         self._number = {label: number for number, label in enumerate(settings.labels)}
 
     def features(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> Features:
-        """A sequence an example; with `long = stride` a window each."""
+        """A sequence an example; with `long = stride` a window each; apart, one for each text."""
+        if self.apart:
+            return self._apart(examples, tokenizer)
         sequences, shortened, divided = Sequences(tokenizer), 0, 0
         firsts = encode_all(tokenizer, (example.first for example in examples))
         seconds = encode_all(tokenizer, (example.second or "" for example in examples))
@@ -43,6 +50,20 @@ class Classification:
             divided += len(windows) > 1
         batch = sequences.batch(np.float32 if self.rates else np.int64)
         return Features(batch, shortened, divided)
+
+    def _apart(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> Features:
+        """The two texts of an example side by side; the first one carries the label."""
+        sequences, cut = Sequences(tokenizer), set[int]()
+        room = self.settings.length - sequences.extra
+        texts = [text for example in examples for text in (example.first, example.second or "")]
+        for place, ids in enumerate(encode_all(tokenizer, texts)):
+            owner, second = divmod(place, 2)
+            nothing = np.nan if self.rates else NOTHING
+            label = nothing if second else self._target(examples[owner])
+            sequences.add(owner, label, ids[:room])
+            cut |= {owner} if len(ids) > room else set()
+        batch = sequences.batch(np.float32 if self.rates else np.int64, together=2)
+        return Features(batch, len(cut))
 
     def _target(self, example: TextExample) -> float | int:
         if self.rates:
@@ -73,7 +94,8 @@ class Classification:
     def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
         """Log-probabilities of the labels, or the number."""
         logits = getattr(model, self.head)(state).float()
-        return list((logits if self.rates else logits.log_softmax(-1)).cpu().numpy())
+        rows = (logits if self.rates else logits.log_softmax(-1)).cpu().numpy()
+        return list(np.repeat(rows, inputs.batch.together, axis=0))
 
     def decode(
         self, examples: Sequence[TextExample], features: Features, outputs: Outputs

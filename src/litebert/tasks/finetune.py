@@ -109,6 +109,8 @@ def finetune_examples(
     tokenizer = open_tokenizer(where)
     check_length(start, recipe.length, str(where))
     fields: dict[str, Any] = {"length": recipe.length, "pooling": recipe.pooling, "long": long}
+    if recipe.pooling == "apart":
+        _check_apart(data, long)
     fields["conditional"] = recipe.conditional and data.settings.impossible
     task = build_task(data.settings.build({**data.settings.model_dump(), **fields}, "task"))
     keep_freed_memory()
@@ -142,6 +144,17 @@ def finetune_examples(
             lambda seed: begin(start, task, recipe, seed), watcher, stopping,
         )  # fmt: skip
         return _all_seeds(work, out, run, seeds, retry, keep_all)
+
+
+def _check_apart(data: Data, long: str) -> None:
+    """Refuse what cannot be read apart."""
+    kind = data.settings.kind
+    pairs = kind in ("classify", "pair", "regress") and all(one.second for one in data.train)
+    if not pairs or long == "stride":
+        raise SettingsError(
+            "pooling = apart reads the two texts of a pair by themselves: it needs pairs, and it "
+            "cuts long texts off (--long truncate)"
+        )
 
 
 def _all_seeds(

@@ -216,7 +216,7 @@ class _Fit:
 
     def _why_collapsed(self) -> str | None:
         """What is wrong with this run, if it has learned nothing."""
-        level, loss = guessing_level(self.work.train.features), self.losses.mean()
+        level, loss = guessing_level(self.work.train.features, self.work.task), self.losses.mean()
         if self.diverged:
             return "its loss was no number any more"
         if self.best.collapsed:
@@ -244,18 +244,21 @@ def _all_alike(guesses: Sequence[Prediction]) -> bool:
     return len({guess[key] for guess in guesses}) < 2
 
 
-def guessing_level(features: Features) -> float | None:
+def guessing_level(features: Features, task: Task) -> float | None:
     """The loss of one who knows only how often each answer occurs; None for spans."""
-    batch = features.batch
-    if len(batch.positions):
-        return _entropy(batch.targets)
-    if batch.together > 1:
-        return math.log(batch.together)
-    if batch.labels.ndim > 1:
-        return None
-    if np.issubdtype(batch.labels.dtype, np.floating):
-        return float(np.var(batch.labels))
-    return _entropy(batch.labels)
+    batch, kind = features.batch, task.settings.kind
+    labels = batch.labels[:: batch.together]
+    match kind:
+        case "tag":
+            return _entropy(batch.targets)
+        case "choice":
+            return math.log(batch.together)
+        case "regress":
+            return float(np.var(labels))
+        case "qa":
+            return None
+        case _:
+            return _entropy(labels)
 
 
 def _entropy(labels: np.ndarray) -> float:

@@ -44,7 +44,7 @@ class Labels(_Loss):
     def term(self, model: Model, state: State, inputs: Inputs) -> Term:
         """Loss and right labels."""
         logits = getattr(model, self.head)(state)
-        return _cross_entropy(logits, inputs.labels)
+        return _cross_entropy(logits, inputs.labels[:: inputs.batch.together])
 
 
 class Ratings(_Loss):
@@ -59,9 +59,10 @@ class Ratings(_Loss):
 
     def term(self, model: Model, state: State, inputs: Inputs) -> Term:
         """The squared error."""
-        known = inputs.labels.isfinite()
+        labels = inputs.labels[:: inputs.batch.together]
+        known = labels.isfinite()
         values = getattr(model, self.head)(state).squeeze(-1).float()[known]
-        loss = F.mse_loss(values, inputs.labels[known], reduction="sum")
+        loss = F.mse_loss(values, labels[known], reduction="sum")
         return Term(loss, -loss.detach())
 
 

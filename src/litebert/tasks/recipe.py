@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -19,6 +19,7 @@ from litebert.base.config import Settings, Tree, merge, parse_sets, read_toml
 from litebert.base.errors import SettingsError, did_you_mean
 from litebert.base.runtime import Precision
 from litebert.presets.recipe import OptimizerSettings, ScheduleSettings
+from litebert.tasks.base import Pooling
 
 FOLDER = Path(__file__).parent / "recipes"
 ANY, WITHOUT_DROPOUT = "any", "without_dropout"
@@ -42,8 +43,10 @@ class Recipe(Settings):
         default=None, description="of the encoder; by default as the model says (0 for v2)"
     )
     classifier_dropout: Share = Field(default=0.1, description="before the new head")
-    pooling: Literal["first", "mean"] = Field(
-        default="first", description="a text's vector: [CLS], or the mean of its tokens"
+    pooling: Pooling = Field(
+        default="first",
+        description="a text's vector: [CLS] (first), the mean of its tokens, or (apart) each text "
+        "of a pair read by itself, their means compared; the heads of mean and apart stay ours",
     )
     conditional: bool = Field(
         default=True,
