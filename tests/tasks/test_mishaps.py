@@ -354,10 +354,12 @@ def test_texts_that_are_read_apart_know_nothing_of_each_other(start: Path) -> No
     np.testing.assert_allclose(vectors.detach().numpy(), expected, atol=1e-6)
 
 
-def test_reading_apart_needs_pairs(start: Path, tmp_path: Path) -> None:
-    for name, long in (("classify", "truncate"), ("tag", "truncate"), ("pair", "stride")):
-        with pytest.raises(SettingsError, match="pooling = apart reads the two texts of a pair"):
-            tune(start, tmp_path / name, name, update={"pooling": "apart"}, long=long)
+def test_lone_texts_are_not_read_apart(start: Path, tmp_path: Path) -> None:
+    for name, head in (("classify", "mean_classification"), ("pair", "apart_classification")):
+        tune(start, tmp_path / name, name, update={"pooling": "apart"})
+        assert list(Model.load(tmp_path / name / "model").heads) == [head]
+    with pytest.raises(SettingsError, match="--long stride: not with pooling = apart"):
+        tune(start, tmp_path / "out", "pair", update={"pooling": "apart"}, long="stride")
 
 
 def test_a_long_pair_read_apart_is_cut_and_counted(start: Path) -> None:

@@ -20,6 +20,7 @@ from litebert.base.errors import SettingsError
 from litebert.base.files import as_text, hold, new_folder, read_json, sha256, write_whole
 from litebert.base.runtime import default_device, keep_freed_memory
 from litebert.model.model import Model
+from litebert.tasks.base import Pooling
 from litebert.tasks.data import Data, open_data
 from litebert.tasks.features import Features
 from litebert.tasks.files.roles import Columns
@@ -108,9 +109,8 @@ def finetune_examples(
     watcher = watcher or Watcher()
     tokenizer = open_tokenizer(where)
     check_length(start, recipe.length, str(where))
-    fields: dict[str, Any] = {"length": recipe.length, "pooling": recipe.pooling, "long": long}
-    if recipe.pooling == "apart":
-        _check_apart(data, long)
+    fields: dict[str, Any] = {"length": recipe.length, "long": long}
+    fields["pooling"] = _pooling(recipe, data, long)
     fields["conditional"] = recipe.conditional and data.settings.impossible
     task = build_task(data.settings.build({**data.settings.model_dump(), **fields}, "task"))
     keep_freed_memory()
@@ -146,15 +146,17 @@ def finetune_examples(
         return _all_seeds(work, out, run, seeds, retry, keep_all)
 
 
-def _check_apart(data: Data, long: str) -> None:
-    """Refuse what cannot be read apart."""
-    kind = data.settings.kind
-    pairs = kind in ("classify", "pair", "regress") and all(one.second for one in data.train)
-    if not pairs or long == "stride":
+def _pooling(recipe: Recipe, data: Data, long: str) -> Pooling:
+    """As the recipe says; but a lone text has nothing to be read apart from."""
+    if recipe.pooling != "apart":
+        return recipe.pooling
+    if data.settings.kind not in ("classify", "pair", "regress") or data.train[0].second is None:
+        return "mean"
+    if long == "stride":
         raise SettingsError(
-            "pooling = apart reads the two texts of a pair by themselves: it needs pairs, and it "
-            "cuts long texts off (--long truncate)"
+            "--long stride: not with pooling = apart, which cuts long texts off; --set pooling=mean"
         )
+    return "apart"
 
 
 def _all_seeds(
