@@ -46,7 +46,7 @@ class Job:
 OURS = (
     Job("ner", "ner/WikiANN/en", "entity_f1", ahead=0.0),
     Job("sts-b", "glue", "spearman", ahead=0.15),
-    Job("sst-2", "glue", "accuracy", bar=0.80, ahead=0.0),
+    Job("sst-2", "glue", "accuracy", ("epochs=1", "pooling=mean"), bar=0.80, ahead=0.0),
 )
 TRAINED = (
     Job("sst-2", "glue", "accuracy", ("epochs=1",), bar=0.88),

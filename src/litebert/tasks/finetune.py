@@ -113,6 +113,11 @@ def finetune_examples(
     fields["pooling"] = _pooling(recipe, data, long)
     fields["conditional"] = recipe.conditional and data.settings.impossible
     task = build_task(data.settings.build({**data.settings.model_dump(), **fields}, "task"))
+    if task.head in ("mean_classification", "apart_classification"):
+        watcher.say(
+            f"pooling = {task.settings.pooling}: a head of our own; --set pooling=first makes one "
+            "that transformers has"
+        )
     keep_freed_memory()
     with ExitStack() as held:
         stopping = held.enter_context(stop_requests())
