@@ -255,7 +255,7 @@ def test_what_is_not_finite_on_one_rank_is_applied_on_none(
 ) -> None:
     preset = small("albert-tiny")
     told = in_ranks(_spoiled, 2, preset, corpus, tmp_path / "run")
-    assert all(each.error is not None and each.error.startswith("LitebertError") for each in told)
+    assert all(each.error is not None and each.error.startswith("DivergedError") for each in told)
     assert len([said for said in told[0].said if "not finite" in said]) == 5
     checkpoint.check_whole(last_checkpoint(tmp_path / "run"))
 
