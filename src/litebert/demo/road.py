@@ -53,7 +53,7 @@ SAVINGS = {  # what the layers share, and whether the embeddings are narrow
     "without sharing": ("none", True),
     "without either, as BERT": ("none", False),
 }
-COMMANDS = """litebert predict {sentiment} --input YOUR.csv --out guesses.csv      praise or blame?
+COMMANDS = """litebert predict {sentiment} --input YOUR.csv --out guesses.jsonl    praise or blame?
 litebert evaluate {run} --corpus {corpus}      the encoder once more
 litebert plot {run} --out curves.png
 litebert demo --budget 1h                              more of everything
