@@ -13,6 +13,7 @@ import torch
 from litebert.base.errors import FileError, FormatError, SettingsError
 from litebert.model.inputs import to_inputs
 from litebert.model.model import Model
+from litebert.tasks import fit
 from litebert.tasks.base import TaskSettings
 from litebert.tasks.data import Data, open_data, read_split
 from litebert.tasks.embed import embed
@@ -113,6 +114,12 @@ def test_a_run_that_diverges_is_a_collapsed_one(name: str, start: Path, tmp_path
     assert "no number" in done.report["seeds"][0]["collapsed"]
     assert json.loads((tmp_path / "out" / "report.json").read_text()) == done.report
     assert Model.load(tmp_path / "out" / "model").heads
+
+
+def test_answers_that_are_no_numbers_are_a_collapse() -> None:
+    assert fit._all_alike([{"value": 1.0}, {"value": float("nan")}])
+    assert fit._all_alike([{"value": 1.0}, {"value": 1.0}])
+    assert not fit._all_alike([{"value": 1.0}, {"value": 2.0}])
 
 
 def test_what_the_user_says_of_epochs_holds() -> None:

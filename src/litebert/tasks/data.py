@@ -17,7 +17,7 @@ from litebert.tasks.base import TaskSettings
 from litebert.tasks.checks import check_asked, check_dev, check_entities, labels_of
 from litebert.tasks.examples import Example
 from litebert.tasks.files.columns import read_columns
-from litebert.tasks.files.glue import GLUE, read_glue
+from litebert.tasks.files.glue import GLUE, read_glue, resolve_split
 from litebert.tasks.files.own import read_own
 from litebert.tasks.files.race import read_race
 from litebert.tasks.files.roles import KINDS, Columns
@@ -83,7 +83,8 @@ def _read_split(
 ) -> Examples:  # fmt: skip
     if path.is_dir():
         if settings.name in GLUE:
-            return _glue_split(settings.name, path, split, say)
+            name, split = resolve_split(settings.name, split)
+            return list(read_glue(name, path, split, say))
         if settings.name == "race":
             return list(read_race(path, split, needs_answers=labelled))
         if settings.name.startswith("squad-"):
@@ -104,13 +105,6 @@ def _read_split(
 
 def _is_squad(path: Path) -> bool:
     return ".json" in path.suffixes and ".jsonl" not in path.suffixes
-
-
-def _glue_split(name: str, folder: Path, split: str, say: Say) -> Examples:
-    """A split of a task; a model of MNLI is also asked the diagnostic set, `ax`."""
-    if (name, split) == ("mnli", "ax"):
-        name, split = "ax", "test"
-    return list(read_glue(name, folder, split, say))
 
 
 def _glue(name: str, folder: Path, say: Say) -> Data:

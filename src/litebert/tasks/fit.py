@@ -133,7 +133,7 @@ class _Fit:
         result = {
             "seed": self.seed, "rate": self.rate, "scores": self.best.scores,
             "step": self.best.step, "steps": loop.step, "tokens": loop.tokens,
-            "loss": _number(self.losses.mean()), "collapsed": self._why_collapsed(),
+            "loss": self._last_loss(), "collapsed": self._why_collapsed(),
             "seconds": round(loop.clock.spent(), 3),
         }  # fmt: skip
         write_whole(self.out / RESULT, as_text(result).encode())
@@ -214,6 +214,11 @@ class _Fit:
         self.model.metadata[KEY] = settings.model_dump(mode="json", exclude_defaults=True)
         self.model.save(self.out / MODEL, overwrite=True, tokenizer=self.work.tokenizer)
 
+    def _last_loss(self) -> float | None:
+        """Of the last lines; None where it is no number."""
+        loss = self.losses.mean()
+        return loss if math.isfinite(loss) else None
+
     def _why_collapsed(self) -> str | None:
         """What is wrong with this run, if it has learned nothing."""
         level, loss = guessing_level(self.work.train.features, self.work.task), self.losses.mean()
@@ -227,17 +232,18 @@ class _Fit:
 
 
 def _number(value: float) -> float:
-    """A score or a loss as it can be compared and written: what is no number is 0."""
+    """A score as it can be compared and written. What is no number is 0; `_all_alike` finds it."""
     return float(value) if math.isfinite(value) else 0.0
 
 
 def _all_alike(guesses: Sequence[Prediction]) -> bool:
-    """Whether every example was given the same answer."""
+    """Whether every example was given the same answer, or none that is a number."""
     if len(guesses) < 2:
         return False
     if "value" in guesses[0]:
         values = [guess["value"] for guess in guesses]
-        return float(np.std(values)) < 1e-3 * (1 + abs(float(np.mean(values))))
+        spread = float(np.std(values))
+        return not math.isfinite(spread) or spread < 1e-3 * (1 + abs(float(np.mean(values))))
     if "tags" in guesses[0]:
         return len({tag for guess in guesses for tag in guess["tags"]}) < 2
     key = next(name for name in ("label", "choice", "text") if name in guesses[0])

@@ -12,7 +12,7 @@ from litebert.base.runtime import default_device, keep_freed_memory
 from litebert.model.model import Model
 from litebert.tasks.base import KEY, Prediction, Task, TaskSettings
 from litebert.tasks.data import read_split
-from litebert.tasks.files.glue import GLUE
+from litebert.tasks.files.glue import GLUE, resolve_split
 from litebert.tasks.files.glue_submission import submission_file, submission_text, write_submission
 from litebert.tasks.files.race import write_answers
 from litebert.tasks.files.roles import Columns
@@ -108,9 +108,7 @@ def _submit(
     task: Task, examples: list[Any], guesses: list[Prediction], path: Path, split: str, say: Say
 ) -> None:
     """The official format of a published task."""
-    name = task.settings.name
-    if (name, split) == ("mnli", "ax"):
-        name, split = "ax", "test"
+    name, split = resolve_split(task.settings.name, split)
     pairs = list(zip(examples, guesses, strict=True))
     if name in GLUE:
         key = "value" if task.settings.kind == "regress" else "label"

@@ -126,6 +126,11 @@ def glue_task(name: str) -> GlueTask:
     return GLUE[name.lower()]
 
 
+def resolve_split(name: str, split: str) -> tuple[str, str]:
+    """The task and split whose files are meant: MNLI's `ax` is the diagnostic set's test split."""
+    return ("ax", "test") if (name, split) == ("mnli", "ax") else (name, split)
+
+
 def read_glue(name: str, folder: Path | str, split: str, say: Say = quiet) -> list[TextExample]:
     """The examples of one split: train, dev or test; MNLI has dev-mismatched and test-mismatched.
 
