@@ -73,11 +73,11 @@ def run_litebert(folder: Path, steps: int) -> dict[str, Any]:
     from litebert.tasks.examples import TextExample
     from litebert.tasks.finetune import finetune_examples
     from litebert.tasks.recipe import Recipe
-    from litebert.train.watch import Watcher
+    from litebert.train.callbacks import Callback
 
     times: list[float] = []
 
-    class Stopwatch(Watcher):
+    class Stopwatch(Callback):
         def step(self, step: int, progress: float) -> None:
             times.append(time.perf_counter())
 

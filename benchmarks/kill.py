@@ -35,13 +35,13 @@ from torch.distributed import TCPStore
 from litebert.base.config import merge
 from litebert.corpus.prepare import PrepareSettings, prepare
 from litebert.demo.reviews import reviews_file
-from litebert.presets.load import load_preset
-from litebert.presets.recipe import Preset
+from litebert.configs.load import load_preset
+from litebert.configs.schema import Preset
 from litebert.text.training import train_tokenizer
 from litebert.train.checkpoint import Checkpoints
 from litebert.train.metrics import read_metrics
 from litebert.train.pretrain import pretrain
-from litebert.train.watch import Watcher
+from litebert.train.callbacks import Callback
 
 PATIENCE = 300.0  # seconds: a run that takes as long hangs
 REVIEWS = 400
@@ -94,7 +94,7 @@ def make_store(scratch: Path) -> Path:
 # Ranks in processes of their own, from a fork server that has imported torch once.
 
 
-class Herald(Watcher):
+class Herald(Callback):
     """Tells whoever started the run that training begins."""
 
     def __init__(self, end: Connection) -> None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from litebert.base.batch import Batch
     from litebert.corpus.loader import Loader
     from litebert.corpus.store import Store
-    from litebert.presets.recipe import Preset
+    from litebert.configs.schema import Preset
 
 Columns = dict[str, NDArray[Any]]
 Example = dict[str, Any]
@@ -192,13 +192,13 @@ class Examiner:
         from litebert.base.runtime import default_device
         from litebert.corpus.statistics import piece_counts
         from litebert.objectives.masking import Masker
-        from litebert.train.evaluation import held_out
-        from litebert.train.parallel import Group
-        from litebert.train.stream import legs
+        from litebert.train.held_out import held_out
+        from litebert.train.distributed import DistributedGroup
+        from litebert.train.stages import resolve_stages
 
-        self.preset, self.group = preset, Group(device=default_device())
+        self.preset, self.group = preset, DistributedGroup(device=default_device())
         self.masker = Masker(preset.masking, store.tokenizer, piece_counts(store))
-        loading, wanted = legs(preset)[-1].loading, preset.evaluation.sequences
+        loading, wanted = resolve_stages(preset)[-1].loading, preset.evaluation.sequences
         self.batches = list(held_out(store, loading, self.masker, wanted, self.group))
 
     def __call__(self, model: AlbertForPreTraining) -> dict[str, Any]:
@@ -206,15 +206,15 @@ class Examiner:
         import litebert
         from litebert.objectives.learner import Learner
         from litebert.objectives.registry import objectives
-        from litebert.train.evaluation import measure
+        from litebert.train.held_out import measure
 
         with tempfile.TemporaryDirectory() as folder:
             model.save_pretrained(folder)
             copied = litebert.load(folder).to(self.group.device)
         data = self.preset.data
-        learner = Learner(copied, objectives(self.preset.heads, data.arrangement))
+        learner = Learner(copied, objectives(self.preset.heads, data.input_format))
         batches, precision = iter(self.batches), self.preset.precision
-        return measure(learner, batches, self.group, precision, data.at_once).means()
+        return measure(learner, batches, self.group, precision, data.micro_batch_tokens).means()
 
 
 # ------------------------------------------------------------------------------- runs by the clock
@@ -223,8 +223,8 @@ class Examiner:
 class Clock:
     """Seconds of training, without those of looking; the learning rate follows it."""
 
-    def __init__(self, limit: float, warm_up: float) -> None:
-        self.limit, self.warm_up = limit, warm_up
+    def __init__(self, limit: float, warmup: float) -> None:
+        self.limit, self.warmup = limit, warmup
         self.began, self.looking = time.monotonic(), 0.0
 
     def spent(self) -> float:
@@ -233,9 +233,9 @@ class Clock:
     def rate(self, _: int = 0) -> float:
         """Linear warm-up and decay over the time, as a share of the highest rate."""
         progress = min(self.spent() / self.limit, 1.0)
-        if progress < self.warm_up:
-            return progress / self.warm_up
-        return (1 - progress) / (1 - self.warm_up)
+        if progress < self.warmup:
+            return progress / self.warmup
+        return (1 - progress) / (1 - self.warmup)
 
 
 class TimedTrainer(Trainer):
@@ -275,14 +275,14 @@ class TimedRuns:
     precision: str
     batch: int  # sequences a step
     their_masks: bool
-    warm_up: float
+    warmup: float
 
     def __post_init__(self) -> None:
         self.examine = Examiner(self.preset, self.store)
 
     def train(self, rate: float, seconds: float, looks: int, tell: Callable[[Look], None]) -> None:
         """One run; `tell` hears of every look, the last of them at the end."""
-        model, clock = new_model(self.config), Clock(seconds, self.warm_up)
+        model, clock = new_model(self.config), Clock(seconds, self.warmup)
         collate = self._collator()
 
         def look(step: int) -> None:
@@ -312,19 +312,19 @@ class TimedRuns:
     def _loader(self) -> Loader:
         """Segments as our run has them, by the sequence."""
         from litebert.corpus.loader import Loader
-        from litebert.train.stream import legs
+        from litebert.train.stages import resolve_stages
 
         changes = {"by": "sequences", "batch": self.batch}
-        loading = legs(self.preset)[-1].loading.model_copy(update=changes)
+        loading = resolve_stages(self.preset)[-1].loading.model_copy(update=changes)
         return Loader(self.store, loading, None if self.their_masks else self.examine.masker)
 
 
 def sequences_per_step(preset: Preset, store: Store) -> int:
     """As many as have, on average, the tokens of one of our steps."""
     from litebert.corpus.loader import Loader
-    from litebert.train.stream import legs
+    from litebert.train.stages import resolve_stages
 
-    loading = legs(preset)[-1].loading
+    loading = resolve_stages(preset)[-1].loading
     ours = Loader(store, loading)
     steps = sum(1 for _ in islice(ours, 200))
     return max(round(ours.tally.sequences / steps), 1)

@@ -21,12 +21,12 @@ from pathlib import Path
 import litebert
 from litebert.base.files import read_json
 from litebert.cli.live import watching
-from litebert.presets.recipe import Preset
+from litebert.configs.schema import Preset
 from litebert.tasks.files.glue import read_glue
 from litebert.tasks.measure import measure
 from litebert.tasks.scores.metrics import accuracy
-from litebert.train.run import RUN
-from litebert.train.untrained import save_untrained
+from litebert.train.run_folder import RUN
+from litebert.train.initialization.untrained import save_untrained
 
 DATA = Path(os.environ.get("LITEBERT_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

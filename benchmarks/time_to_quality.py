@@ -38,7 +38,7 @@ import texts
 
 if TYPE_CHECKING:
     from litebert.corpus.store import Store
-    from litebert.presets.recipe import Preset
+    from litebert.configs.schema import Preset
     from peer import Look, TimedRuns
 
 RATES = (3e-4, 1e-3, 2e-3)
@@ -81,8 +81,8 @@ class Results:
 def to_point(seconds: float, step: int, tokens: int, record: dict[str, Any]) -> Point:
     """One look at held-out text."""
     point = {"seconds": round(seconds, 3), "step": step, "tokens": tokens}
-    point["loss"] = record["loss"]["masked_language"]
-    point["accuracy"] = record["accuracy"]["masked_language"]
+    point["loss"] = record["loss"]["masked_lm"]
+    point["accuracy"] = record["accuracy"]["masked_lm"]
     if "sentence_order" in record["accuracy"]:
         point["order_accuracy"] = record["accuracy"]["sentence_order"]
     return point
@@ -115,7 +115,7 @@ def run_peer(options: argparse.Namespace, results: Results, preset: Preset, stor
             "precision": precision,
             "batch": batch,
             "masks": "theirs" if options.their_masks else "ours",
-            "warm_up": options.warm_up,
+            "warmup": options.warmup,
         },
     )
     if part.get("finished"):
@@ -126,7 +126,7 @@ def run_peer(options: argparse.Namespace, results: Results, preset: Preset, stor
     with tempfile.TemporaryDirectory() as config:
         peer.write_config(preset, Path(config))
         side = peer.TimedRuns(
-            preset, store, Path(config), precision, batch, options.their_masks, options.warm_up
+            preset, store, Path(config), precision, batch, options.their_masks, options.warmup
         )
         search(options, results, part, side)
         part.update(rate=best_rate(part["search"], options.rates), curve=[], finished=False)
@@ -168,7 +168,7 @@ def run_ours(options: argparse.Namespace, results: Results, sets: list[str], cor
     """`litebert.pretrain` with the preset's recipe; its folder lies beside the results."""
     import litebert
     from litebert.train.metrics import read_metrics
-    from litebert.train.watch import Watcher
+    from litebert.train.callbacks import Callback
 
     minutes = options.ours_minutes or TIME_BAR * options.minutes
     part = results.open("ours", {"minutes": minutes, "looks": options.ours_looks})
@@ -183,7 +183,7 @@ def run_ours(options: argparse.Namespace, results: Results, sets: list[str], cor
         ]
         results.save()
 
-    class Notes(Watcher):
+    class Notes(Callback):
         def begin(self, facts: dict[str, Any]) -> None:
             part["finished"] = False
 

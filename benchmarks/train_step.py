@@ -157,7 +157,7 @@ def matrix_rate(dtype_name: str) -> float:
 def run_shape(shape: str, seconds: float, sides: list[tuple[str, str]]) -> dict[str, Side]:
     """Alternate the sides until each fast one has used up its time."""
     from litebert.model.model import Model
-    from litebert.presets.load import load_preset
+    from litebert.configs.load import load_preset
 
     size, _, grid = shape.partition(":")
     batch, length = (int(n) for n in grid.split("x"))
@@ -181,7 +181,7 @@ def run_shape(shape: str, seconds: float, sides: list[tuple[str, str]]) -> dict[
 
 def report(shape: str, sides: dict[str, Side], rates: dict[str, float]) -> dict[str, Any]:
     from litebert.planning.count import TRAINING_PASSES, flops_per_token
-    from litebert.presets.load import load_preset
+    from litebert.configs.load import load_preset
 
     size, _, grid = shape.partition(":")
     batch, length = (int(n) for n in grid.split("x"))

@@ -22,7 +22,7 @@ def main() -> None:
     keep_freed_memory()
     from litebert.planning.memory import peak_memory
     from litebert.planning.workload import Workload
-    from litebert.presets.load import load_preset
+    from litebert.configs.load import load_preset
 
     preset = load_preset("albert-xxlarge")
     planned = peak_memory(preset, options.batch, options.length, "auto", True)["total"]

@@ -150,7 +150,7 @@ def test_a_model_goes_in_and_out_through_every_format(
     expected = litebert.load(foreign / family)
     count = sum(tensor.numel() for tensor in expected.parameters())
     out = say("import", foreign / family, tmp_path / "ours")
-    heads = "masked_language, sentence_pair"
+    heads = "masked_lm, sentence_pair"
     assert out == f"{tmp_path / 'ours'}: {family}, {count:,} parameters, heads: {heads}\n"
     say("export", tmp_path / "ours", tmp_path / "google", "--format", "tensorflow")
     names = {path.name for path in (tmp_path / "google").iterdir()}

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from litebert.cli import live
 from litebert.cli.live import Moving, View, lasting, plain, short, watching
-from litebert.train.alarms import MARK
+from litebert.train.health import MARK
 
 FACTS = {
     "title": "ALBERT [small]: four layers", "parameters": 1234567, "budget": "60steps",
@@ -23,8 +23,8 @@ SAMPLE = "i could [see≠the] [/bold] [red]this[/red] [≠.] \x1b[31m\n end"
 def train(step: int = 10, **changes: Any) -> dict[str, Any]:
     return {
         "kind": "train", "step": step, "tokens": 1024 * step, "rate": 0.000894, "norm": 1.0932,
-        "loss": {"masked_language": 6.301, "sentence_order": 0.668},
-        "accuracy": {"masked_language": 0.0348, "sentence_order": 0.617},
+        "loss": {"masked_lm": 6.301, "sentence_order": 0.668},
+        "accuracy": {"masked_lm": 0.0348, "sentence_order": 0.617},
         "time": {
             "seconds": 5.6, "progress": step / 60, "tokens_per_second": 12345.0, "data": 0.0945,
         },
@@ -35,7 +35,7 @@ def train(step: int = 10, **changes: Any) -> dict[str, Any]:
 def held_out(step: int, loss: float) -> dict[str, Any]:
     return {
         "kind": "held_out", "step": step, "tokens": 1024 * step, "sample": SAMPLE,
-        "loss": {"masked_language": loss}, "accuracy": {"masked_language": 0.0512},
+        "loss": {"masked_lm": loss}, "accuracy": {"masked_lm": 0.0512},
         "time": {"seconds": 6.0},
     }  # fmt: skip
 
@@ -84,7 +84,7 @@ def test_a_log_has_the_numbers() -> None:
     screen = console(terminal=False)
     with watching(screen) as view:
         feed(view)
-        assert view.leads
+        assert view.is_main
     for part in (*NUMBERS, "6.251", "held-out, step 12", "step 10 (17%)"):
         assert part in written(screen)
     assert "\x1b" not in written(screen)
@@ -96,7 +96,7 @@ def test_a_panel_has_the_numbers() -> None:
     with watching(screen) as view:
         feed(view)
         text = drawn(view)
-        assert view.leads
+        assert view.is_main
     for part in (*NUMBERS, "6.213 ↓", "16.7%", "step 10"):
         assert part in text
     assert "\x1b" not in text
@@ -118,7 +118,7 @@ def test_objectives_without_accuracy_and_looks_without_text(terminal: bool) -> N
     screen = console(terminal)
     with watching(screen) as view:
         view.begin({**FACTS, "unigram": None})
-        bare = {"loss": {"masked_language": 6.1, "new_one": 3.2}, "accuracy": {}}
+        bare = {"loss": {"masked_lm": 6.1, "new_one": 3.2}, "accuracy": {}}
         view.record(train(**bare, found={"new_one": 0.42}, norm=float("inf")))
         view.record({"kind": "held_out", "step": 2, "tokens": 3, "time": {"seconds": 1.0}})
         text = drawn(view) if terminal else written(screen)
@@ -140,7 +140,7 @@ def test_other_ranks_show_nothing(
     monkeypatch.setenv("RANK", "1")
     with watching() as view:
         feed(view)
-        assert not view.leads
+        assert not view.is_main
     assert capfd.readouterr() == ("", "")
 
 
@@ -186,7 +186,7 @@ def test_words_and_numbers_for_people() -> None:
     assert [lasting(t) for t in times] == ["0s", "45s", "1m 00s", "4m 10s", "2h 05m", "3d 4h"]
     counts = (0, 950, 999.9, 12345, 4.5e6, 1.2e9)
     assert [short(n) for n in counts] == ["0", "950", "1.0k", "12.3k", "4.5M", "1.2G"]
-    names = ("masked_language", "sentence_order", "replaced_token", "next_sentence")
+    names = ("masked_lm", "sentence_order", "replaced_token", "next_sentence")
     words = ["masked words", "sentence order", "replaced tokens", "next sentence"]
     assert [plain(name) for name in names] == words
 

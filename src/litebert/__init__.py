@@ -61,7 +61,7 @@ _HOMES = {
     "Masking": "litebert.objectives.masking",
     "Model": "litebert.model.model",
     "PrepareSettings": "litebert.corpus.prepare",
-    "Preset": "litebert.presets.recipe",
+    "Preset": "litebert.configs.schema",
     "Tokenizer": "litebert.text.tokenizer",
     "embed": "litebert.tasks.embed",
     "evaluate": "litebert.train.evaluate",
@@ -70,14 +70,14 @@ _HOMES = {
     "import_model": "litebert.convert.transfer",
     "inspect": "litebert.corpus.report",
     "load": "litebert.model.model",
-    "load_preset": "litebert.presets.load",
+    "load_preset": "litebert.configs.load",
     "load_tokenizer": "litebert.text.tokenizer",
     "open_store": "litebert.corpus.store",
     "plan": "litebert.planning.report",
     "predict": "litebert.tasks.using",
     "prepare": "litebert.corpus.prepare",
     "pretrain": "litebert.train.pretrain",
-    "preset_names": "litebert.presets.load",
+    "preset_names": "litebert.configs.load",
     "share_embeddings": "litebert.model.model",
     "train_tokenizer": "litebert.corpus.tokenizers",
 }
@@ -94,8 +94,8 @@ if TYPE_CHECKING:
     from litebert.model.model import Model, load, share_embeddings
     from litebert.objectives.masking import Masker, Masking
     from litebert.planning.report import plan
-    from litebert.presets.load import load_preset, preset_names
-    from litebert.presets.recipe import Preset
+    from litebert.configs.load import load_preset, preset_names
+    from litebert.configs.schema import Preset
     from litebert.tasks.embed import embed
     from litebert.tasks.finetune import finetune
     from litebert.tasks.using import predict

@@ -12,18 +12,18 @@ import pytest
 import torch
 
 from litebert.base.batch import Batch
+from litebert.configs.schema import Preset
 from litebert.corpus.loader import Loader
 from litebert.corpus.store import Store
 from litebert.objectives.masking import Masker
-from litebert.presets.recipe import Preset
 from litebert.train import checkpoint
 from litebert.train.build import build_learner, fit_to_corpus
+from litebert.train.distributed import DistributedGroup, join_group
 from litebert.train.metrics import read_metrics
 from litebert.train.optimizer import build_optimizer
-from litebert.train.parallel import Group, join_group
 from litebert.train.pretrain import pretrain
-from litebert.train.step import Stepper
-from litebert.train.stream import legs
+from litebert.train.stages import resolve_stages
+from litebert.train.step import TrainingStep
 from tests.train.runs import (
     Blow,
     Notes,
@@ -150,8 +150,8 @@ def test_another_number_of_ranks_goes_on_and_says_so(
     )
     assert [line["tokens"] for line in ours] == [line["tokens"] for line in theirs]
     for one, other in zip(ours, theirs, strict=True):
-        assert one["loss"]["masked_language"] == pytest.approx(
-            other["loss"]["masked_language"], rel=1e-3
+        assert one["loss"]["masked_lm"] == pytest.approx(
+            other["loss"]["masked_lm"], rel=1e-3
         )
 
 
@@ -228,9 +228,9 @@ def test_a_full_disk_ends_both(corpus: Path, endings: Any, tmp_path: Path) -> No
 
 def _spoiled(pids: list[int], preset: Preset, corpus: Path, out: Path) -> Told:
     """Rank 1 finds nothing but NaN from step 8 on."""
-    call = Stepper._accumulate
+    call = TrainingStep._accumulate
 
-    def accumulate(self: Stepper, *arguments: Any) -> None:
+    def accumulate(self: TrainingStep, *arguments: Any) -> None:
         call(self, *arguments)
         if self.group.rank == 1 and left() < 0:
             self.gradients.flat.fill_(float("nan"))
@@ -242,7 +242,7 @@ def _spoiled(pids: list[int], preset: Preset, corpus: Path, out: Path) -> Told:
         steps -= 1
         return steps
 
-    Stepper._accumulate = accumulate  # type: ignore[method-assign]
+    TrainingStep._accumulate = accumulate  # type: ignore[method-assign]
     notes = Notes()
     try:
         return Told(pretrain(preset, corpus, out, watcher=notes))
@@ -271,25 +271,25 @@ def test_a_rank_may_have_nothing_to_do(batch: int, corpus: Path, tmp_path: Path)
     finish(preset, corpus, tmp_path / "run")
 
 
-def a_step(group: Group, preset: Preset, corpus: Path, unlabelled: bool) -> dict[str, Any]:
+def a_step(group: DistributedGroup, preset: Preset, corpus: Path, unlabelled: bool) -> dict[str, Any]:
     """The first step of a run, on this rank's share; the weights stay as they are."""
     store = Store([corpus])
     preset = fit_to_corpus(preset, store)
     masker = Masker(preset.masking, store.tokenizer, np.ones(store.tokenizer.vocab_size, int))
-    loader = Loader(store, legs(preset)[0].loading, masker, group.rank, group.ranks)
+    loader = Loader(store, resolve_stages(preset)[0].loading, masker, group.rank, group.world_size)
     batch: Batch = next(loader)
     if unlabelled:  # every other sequence of the whole batch, which is all that rank 1 has
-        numbers = np.arange(len(batch)) * group.ranks + group.rank
+        numbers = np.arange(len(batch)) * group.world_size + group.rank
         batch.labels[numbers % 2 == 1] = -1
     learner = build_learner(preset, group.device, (None, None), print)
-    step = Stepper(
+    step = TrainingStep(
         learner, build_optimizer(learner, preset.optimizer), group, clip=0,
-        at_once=preset.data.at_once, seed=0, precision="fp32",
+        micro_batch_tokens=preset.data.micro_batch_tokens, seed=0, precision="fp32",
     )  # fmt: skip
     outcome = step(batch, 0, 0.0, None, [float(len(batch))])
     return {
         "gradient": step.gradients.values.clone(), "counts": outcome.counts,
-        "losses": [row[0] for row in outcome.values], "sequences": outcome.asides[0],
+        "losses": [row[0] for row in outcome.values], "sequences": outcome.scalars[0],
     }  # fmt: skip
 
 
@@ -317,9 +317,9 @@ def test_two_ranks_have_the_gradient_of_one(
     if name == "electra-small":
         changes["generator"] = quiet
     preset = small(name, **changes)
-    once = a_step(Group(), preset, corpus, unlabelled)
-    changes["data"] = {**changes["data"], "at_once": 256}
-    in_parts = a_step(Group(), small(name, **changes), corpus, unlabelled)
+    once = a_step(DistributedGroup(), preset, corpus, unlabelled)
+    changes["data"] = {**changes["data"], "micro_batch_tokens": 256}
+    in_parts = a_step(DistributedGroup(), small(name, **changes), corpus, unlabelled)
     in_ranks(_step_of_a_rank, 2, tmp_path, preset, corpus, unlabelled)
     ranks = [torch.load(tmp_path / f"{rank}.pt") for rank in range(2)]
     assert torch.equal(ranks[0]["gradient"], ranks[1]["gradient"])

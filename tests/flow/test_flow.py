@@ -20,7 +20,7 @@ REVIEWS = 400
 KINDS = {"albert": "sentencepiece", "bert": "wordpiece", "roberta": "bytes", "electra": "wordpiece"}
 SMALL = [
     "model.hidden_size=48", "model.num_hidden_layers=2", "model.num_attention_heads=2",
-    "model.intermediate_size=96", "data.batch=16", "data.length=48", "optimizer.reference_batch=0",
+    "model.intermediate_size=96", "data.batch_size=16", "data.max_length=48", "optimizer.reference_batch_size=0",
     "log.every=5", "evaluation.sequences=64", "evaluation.every=0.5",
 ]  # fmt: skip
 GENERATOR = [
@@ -57,12 +57,12 @@ def shrunk(name: str) -> list[str]:
     """Settings that make a preset tiny and its rate fit for a handful of steps."""
     preset = litebert.load_preset(name)
     factorised = preset.model.embedding_size != preset.model.hidden_size
-    rate = 0.01 if preset.optimizer.kind == "lamb" else 0.003
+    rate = 0.01 if preset.optimizer.name == "lamb" else 0.003
     return [
         *SMALL,
         f"model.embedding_size={32 if factorised else 48}",
-        f"optimizer.rate={rate}",
-        "schedule.warm_up=0.1",
+        f"optimizer.learning_rate={rate}",
+        "schedule.warmup=0.1",
         *(GENERATOR if preset.generator else []),
         *(["stages=[{share=0.5, length=32}, {share=0.5, length=48}]"] if preset.stages else []),
     ]
@@ -79,11 +79,11 @@ def test_every_preset_learns_and_opens_in_transformers(
     assert result.step == STEPS
     train = [record for record in read_metrics(run) if record["kind"] == "train"]
     for objective in train[0]["loss"]:
-        if objective in ("masked_language", "span_boundary", "replaced_token"):
+        if objective in ("masked_lm", "span_boundary", "replaced_token"):
             first, last = (record["loss"][objective] for record in (train[0], train[-1]))
             assert last < first - 0.05, f"{objective}: {first} to {last}"
     report = litebert.evaluate(run, corpus, sequences=64)
-    assert report["masked_language"]["loss"] < train[0]["loss"]["masked_language"]
+    assert report["masked_lm"]["loss"] < train[0]["loss"]["masked_lm"]
     named = json.loads((run / "model" / "config.json").read_text())["architectures"][0]
     opened, info = getattr(transformers, named).from_pretrained(
         run / "model", output_loading_info=True
@@ -102,7 +102,7 @@ def test_a_run_goes_on_from_a_run_and_from_transformers(
     """Domain adaptation: `--from` starts where the other stopped."""
     corpus, sets = corpora["sentencepiece"], shrunk("albert-tiny")
     first = litebert.pretrain("albert-tiny", corpus, tmp_path / "a", budget="40steps", sets=sets)
-    reached = litebert.evaluate(first.folder, corpus, sequences=64)["masked_language"]["loss"]
+    reached = litebert.evaluate(first.folder, corpus, sequences=64)["masked_lm"]["loss"]
     foreign = tmp_path / "foreign"
     model = transformers.AutoModelForPreTraining.from_pretrained(first.folder / "model")
     model.save_pretrained(foreign)
@@ -110,7 +110,7 @@ def test_a_run_goes_on_from_a_run_and_from_transformers(
         out = tmp_path / f"from-{start.name}"
         litebert.pretrain(
             "albert-tiny", corpus, out, budget="2steps", start=start,
-            sets=[*sets, "optimizer.rate=1e-6", "log.every=1"],
+            sets=[*sets, "optimizer.learning_rate=1e-6", "log.every=1"],
         )  # fmt: skip
-        went_on = litebert.evaluate(out, corpus, sequences=64)["masked_language"]["loss"]
+        went_on = litebert.evaluate(out, corpus, sequences=64)["masked_lm"]["loss"]
         assert went_on == pytest.approx(reached, abs=1e-3)

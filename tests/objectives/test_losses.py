@@ -20,13 +20,13 @@ from litebert.model.config import EncoderConfig
 from litebert.model.inputs import Inputs, to_inputs
 from litebert.model.model import Model
 from litebert.objectives.learner import Learner
-from litebert.objectives.mlm import MaskedLanguage
-from litebert.objectives.pairs import SentencePair
+from litebert.objectives.masked_lm import MaskedLM
 from litebert.objectives.registry import objectives
-from litebert.objectives.rtd import ReplacedToken, replace_tokens
-from litebert.objectives.sbo import MOST, SpanBoundary, boundaries
-from litebert.train.parallel import Group
-from litebert.train.step import Stepper
+from litebert.objectives.replaced_token import ReplacedToken, replace_tokens
+from litebert.objectives.sentence_pairs import SentencePair
+from litebert.objectives.span_boundary import MOST, SpanBoundary, boundaries
+from litebert.train.distributed import DistributedGroup
+from litebert.train.step import TrainingStep
 from tests.corpus.stores import SPECIAL, assert_distributed
 
 CPU = torch.device("cpu")
@@ -156,9 +156,9 @@ def zero() -> Tensor:
     return torch.zeros((), dtype=torch.float64)
 
 
-def literal_masked_language(model: Model, batch: Batch) -> tuple[Tensor, int]:
+def literal_masked_lm(model: Model, batch: Batch) -> tuple[Tensor, int]:
     """-sum of log p(original) over masked tokens, through the logits of all tokens."""
-    head: Any = model.heads["masked_language"]
+    head: Any = model.heads["masked_lm"]
     logits = torch.cat([all_logits(model, x, head) for x in encoded(model, batch)])
     loss, right = zero(), 0
     for place, target in zip(batch.positions.tolist(), batch.targets.tolist(), strict=True):
@@ -279,36 +279,36 @@ def term_of(objective: Any, model: Model, batch: Batch) -> tuple[Tensor, int]:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_masked_language(family: str) -> None:
+def test_masked_lm(family: str) -> None:
     single = family == "roberta"  # its samples have no segment of type 1
     types = 1 if single else 2
-    model = make_model(make_config(family, type_vocab_size=types), ["masked_language"])
+    model = make_model(make_config(family, type_vocab_size=types), ["masked_lm"])
     batch = some_batch()
     batch = replace(batch, types=np.zeros_like(batch.types)) if single else batch
-    loss, right = term_of(MaskedLanguage(), model, batch)
-    literal, expected = literal_masked_language(model, batch)
+    loss, right = term_of(MaskedLM(), model, batch)
+    literal, expected = literal_masked_lm(model, batch)
     torch.testing.assert_close(loss, literal, rtol=1e-10, atol=0)
     assert right == expected
-    assert MaskedLanguage().count(batch) == 11
+    assert MaskedLM().count(batch) == 11
     assert_same_gradients(loss, literal, model)
 
 
-def test_masked_language_counts_right_guesses() -> None:
-    model = make_model(make_config("albert"), ["masked_language"])
+def test_masked_lm_counts_right_guesses() -> None:
+    model = make_model(make_config("albert"), ["masked_lm"])
     batch = some_batch()
-    head: Any = model.heads["masked_language"]
+    head: Any = model.heads["masked_lm"]
     with torch.no_grad():
         head.bias.zero_()[9] = 1e4
-    assert term_of(MaskedLanguage(), model, batch)[1] == (batch.targets == 9).sum()
+    assert term_of(MaskedLM(), model, batch)[1] == (batch.targets == 9).sum()
     lucky = replace(batch, targets=np.full_like(batch.targets, 9))
-    assert term_of(MaskedLanguage(), model, lucky)[1] == 11
+    assert term_of(MaskedLM(), model, lucky)[1] == 11
 
 
-def test_masked_language_of_nothing() -> None:
-    model = make_model(make_config("albert"), ["masked_language"])
+def test_masked_lm_of_nothing() -> None:
+    model = make_model(make_config("albert"), ["masked_lm"])
     batch = make_batch([[4, 4], [6]], [[], []])
-    loss, right = term_of(MaskedLanguage(), model, batch)
-    assert (loss.item(), right, MaskedLanguage().count(batch)) == (0, 0, 0)
+    loss, right = term_of(MaskedLM(), model, batch)
+    assert (loss.item(), right, MaskedLM().count(batch)) == (0, 0, 0)
 
 
 # Sentence pairs.
@@ -429,7 +429,7 @@ def make_electra(seed: int = 0, weight: float = 50.0) -> Learner:
     """A discriminator and a generator of half its width, with one set of embeddings."""
     model = make_model(make_config("electra"), ["replaced_token"], seed)
     small = make_config("electra", hidden_size=6, num_attention_heads=1, intermediate_size=10)
-    generator = make_model(small, ["masked_language"], seed + 1)
+    generator = make_model(small, ["masked_lm"], seed + 1)
     return Learner(model, objectives(["replaced_token"], "electra", weight), generator)
 
 
@@ -446,7 +446,7 @@ def test_embeddings_are_shared() -> None:
 
 def test_embeddings_of_other_shapes_cannot_be_shared() -> None:
     model = make_model(make_config("electra"), ["replaced_token"])
-    other = make_model(make_config("electra", vocab_size=VOCABULARY + 1), ["masked_language"])
+    other = make_model(make_config("electra", vocab_size=VOCABULARY + 1), ["masked_lm"])
     with pytest.raises(SettingsError, match="cannot be shared"):
         Learner(model, [ReplacedToken()], other)
 
@@ -456,7 +456,7 @@ def test_replaced_token_and_its_generator() -> None:
     assert learner.generator is not None
     inputs = to_inputs(batch, CPU)
     first, second = learner(inputs)
-    literal, right = literal_masked_language(learner.generator, batch)
+    literal, right = literal_masked_lm(learner.generator, batch)
     torch.testing.assert_close(first.loss, literal, rtol=1e-10, atol=0)
     assert int(first.right) == right
     assert first.found is None
@@ -482,7 +482,7 @@ def test_only_masked_tokens_are_replaced_and_no_mask_is_left() -> None:
 
 def test_names_weights_and_counts_of_electra() -> None:
     learner, batch = make_electra(), some_batch()
-    assert [one.name for one in learner.objectives] == ["masked_language", "replaced_token"]
+    assert [one.name for one in learner.objectives] == ["masked_lm", "replaced_token"]
     assert [one.weight for one in learner.objectives] == [1, 50]
     assert [one.extra for one in learner.objectives] == [0, 0]
     assert learner.counts(batch) == [len(batch.positions), len(batch.ids)]
@@ -515,7 +515,7 @@ def test_gradients_of_both_losses_add_up_in_the_embeddings() -> None:
 def with_favourite(learner: Learner, piece: int) -> Learner:
     """The generator says nothing but this."""
     assert learner.generator is not None
-    head: Any = learner.generator.heads["masked_language"]
+    head: Any = learner.generator.heads["masked_lm"]
     with torch.no_grad():
         head.bias.fill_(-1e4)[piece] = 1e4
     return learner
@@ -553,7 +553,7 @@ def test_guesses_follow_the_generators_softmax() -> None:
     with torch.no_grad():
         _, inputs = replace_tokens(generator, to_inputs(batch, CPU))
         (x,) = encoded(generator, batch.part(0, 1))
-        shares = all_logits(generator, x, generator.heads["masked_language"]).softmax(-1)
+        shares = all_logits(generator, x, generator.heads["masked_lm"]).softmax(-1)
     guesses = inputs.ids.view(count, -1)[:, [2, 3, 5]]
     for column, place in enumerate((2, 3, 5)):
         found = np.bincount(guesses[:, column].numpy(), minlength=VOCABULARY)
@@ -592,10 +592,10 @@ def test_names_decide_the_guesses() -> None:
 # A whole step: sums over counts.
 
 
-def stepped(learner: Learner, batch: Batch, at_once: int = 10_000) -> list[Tensor]:
+def stepped(learner: Learner, batch: Batch, micro_batch_tokens: int = 10_000) -> list[Tensor]:
     """The gradients of one step that moves nothing."""
     optimizer = torch.optim.SGD(learner.parameters(), lr=0.0)
-    stepper = Stepper(learner, optimizer, Group(), clip=0.0, at_once=at_once, seed=0,
+    stepper = TrainingStep(learner, optimizer, DistributedGroup(), clip=0.0, micro_batch_tokens=micro_batch_tokens, seed=0,
                       precision="fp32")  # fmt: skip
     outcome = stepper(batch, 0, 0.0, None, [])
     assert outcome.applied
@@ -605,52 +605,52 @@ def stepped(learner: Learner, batch: Batch, at_once: int = 10_000) -> list[Tenso
 def assert_step_equals(learner: Learner, batch: Batch, literal: Tensor, tolerance: float) -> None:
     theirs = torch.autograd.grad(literal, list(learner.parameters()), allow_unused=True,
                                  materialize_grads=True)  # fmt: skip
-    for at_once in (10_000, 30, 1):
-        mine = stepped(learner, batch, at_once)
+    for micro_batch_tokens in (10_000, 30, 1):
+        mine = stepped(learner, batch, micro_batch_tokens)
         torch.testing.assert_close(mine, list(theirs), rtol=tolerance, atol=tolerance)
 
 
 def test_albert_step_is_the_mean_over_masked_tokens_plus_the_mean_over_labelled_pairs() -> None:
-    heads = ("masked_language", "sentence_pair")
+    heads = ("masked_lm", "sentence_pair")
     model = make_model(make_config("albert"), heads)
     learner, batch = Learner(model, objectives(heads, "albert")), some_batch()
-    assert [one.name for one in learner.objectives] == ["masked_language", "sentence_order"]
-    masked, pairs = literal_masked_language(model, batch)[0], literal_sentence_pair(model, batch)[0]
+    assert [one.name for one in learner.objectives] == ["masked_lm", "sentence_order"]
+    masked, pairs = literal_masked_lm(model, batch)[0], literal_sentence_pair(model, batch)[0]
     assert_step_equals(learner, batch, masked / 11 + pairs / 3, 1e-5)
 
 
 def test_a_step_without_labelled_pairs_learns_the_rest() -> None:
-    heads = ("masked_language", "sentence_pair")
+    heads = ("masked_lm", "sentence_pair")
     model = make_model(make_config("bert"), heads)
     learner = Learner(model, objectives(heads, "bert"))
     assert learner.objectives[1].name == "next_sentence"
     batch = some_batch([-1, -1, -1, -1])
-    assert_step_equals(learner, batch, literal_masked_language(model, batch)[0] / 11, 1e-8)
+    assert_step_equals(learner, batch, literal_masked_lm(model, batch)[0] / 11, 1e-8)
 
 
 def test_spanbert_step_divides_by_pairs_and_one() -> None:
-    heads = ("masked_language", "span_boundary")
+    heads = ("masked_lm", "span_boundary")
     model = make_model(make_config("bert"), heads)
     learner = Learner(model, objectives(heads, "spanbert"))
     batch = make_batch([[9], [30], [9]], [[3, 4, 5], [*range(2, 20), 25], [1, 2, 5, 9]])
-    masked, spans = literal_masked_language(model, batch)[0], literal_span_boundary(model, batch)[0]
+    masked, spans = literal_masked_lm(model, batch)[0], literal_span_boundary(model, batch)[0]
     assert learner.counts(batch) == [26, 20]
     assert_step_equals(learner, batch, masked / 26 + spans / (20 + 1), 1e-8)
 
 
 def test_a_step_without_boundaries_learns_the_rest() -> None:
-    heads = ("masked_language", "span_boundary")
+    heads = ("masked_lm", "span_boundary")
     model = make_model(make_config("bert"), heads)
     learner = Learner(model, objectives(heads, "spanbert"))
     batch = make_batch([[9], [5]], [[1, 2], [5]])
-    assert_step_equals(learner, batch, literal_masked_language(model, batch)[0] / 3, 1e-8)
+    assert_step_equals(learner, batch, literal_masked_lm(model, batch)[0] / 3, 1e-8)
 
 
 def test_electra_step_averages_detection_over_all_tokens_and_weighs_it_fifty() -> None:
     learner, batch = make_electra(), some_batch()
     assert learner.generator is not None
     guesses = replace_tokens(learner.generator, to_inputs(batch, CPU))[1].ids
-    masked = literal_masked_language(learner.generator, batch)[0]
+    masked = literal_masked_lm(learner.generator, batch)[0]
     detection = literal_detection(learner.model, batch, guesses).loss
     literal = masked / len(batch.positions) + 50 * detection / len(batch.ids)
     assert_step_equals(learner, batch, literal, 1e-5)

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from litebert.base.batch import Batch
 from litebert.corpus.batch import join
-from litebert.objectives.masking import Masker, Masking, budgets, choose, find_words
+from litebert.objectives.masking import Masker, Masking, choose, find_words
 from tests.corpus.stores import (
     SPECIAL,
     assert_distributed,
@@ -172,7 +172,7 @@ def test_budgets_are_exact_at_every_length(rounding: Any, most: int | None) -> N
     batch = make_batch([[[1]]])
     lengths = np.arange(3, 1025)
     many = replace(batch, lengths=lengths, keys=np.arange(len(lengths), dtype=np.uint64))
-    found = budgets(many, Masking(rounding=rounding, most=most))
+    found = mask_counts(many, Masking(rounding=rounding, max_predictions=most))
     assert found.tolist() == [wanted_budget(n, rounding, most) for n in lengths.tolist()]
 
 
@@ -187,7 +187,7 @@ def test_roberta_rounds_at_random_and_right_on_average() -> None:
     """int(0.15 n + U(0, 1))."""
     for length in (20, 21, 23, 26, 128):
         batch = alike([[1] * (length - 2)], 20_000)
-        found = budgets(batch, Masking(rounding="random"))
+        found = mask_counts(batch, Masking(rounding="random"))
         share = 0.15 * length % 1
         assert set(found.tolist()) <= {math.floor(0.15 * length), math.ceil(0.15 * length)}
         up = float((found > math.floor(0.15 * length)).mean())
@@ -288,7 +288,7 @@ def test_ngrams_are_distributed_like_the_literal_rule(shape: Shape) -> None:
     batch = alike(shape, 2500 if len(shape[0]) < 100 else 600)
     count = len(batch)
     budget = wanted_budget(int(batch.lengths[0]), most=20)
-    ours = chosen_runs(batch, Masking(most=20))
+    ours = chosen_runs(batch, Masking(max_predictions=20))
     chance = random.Random(0)
     literal = [literal_ngrams(shape, budget, chance) for _ in range(count)]
     starts = {start for start, _ in word_bounds(make_batch([shape]))}
@@ -317,7 +317,7 @@ def test_ngram_lengths_as_drawn() -> None:
     assert_distributed(
         np.bincount(lengths, minlength=4)[1:], np.array([6, 3, 2]) / 11 * len(lengths)
     )
-    five = [runs[0] for runs in chosen_runs(batch, Masking(longest=5))]
+    five = [runs[0] for runs in chosen_runs(batch, Masking(max_ngram=5))]
     lengths = [len(run) for run in five if run[0] <= 74]
     chances = 1 / np.arange(1, 6)
     assert_distributed(np.bincount(lengths)[1:], chances / chances.sum() * len(lengths))
@@ -326,7 +326,7 @@ def test_ngram_lengths_as_drawn() -> None:
 def test_runs_never_cross_a_separator() -> None:
     batch = alike([[1] * 4, [1] * 4, [1] * 4], 2000)
     for unit in ("ngram", "span"):
-        for runs in chosen_runs(batch, Masking(unit=unit, share=0.4)):
+        for runs in chosen_runs(batch, Masking(unit=unit, fraction=0.4)):
             assert (
                 all(two - one == 1 for run in runs for one, two in pairwise(run)) or unit == "span"
             )

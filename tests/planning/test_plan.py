@@ -6,14 +6,14 @@ import json
 
 import pytest
 import torch
+from litebert.planning.workload import Workload
 from torch.utils.flop_counter import FlopCounterMode
 
 import litebert
+from litebert.configs.load import load_preset, preset_names
 from litebert.planning.count import MASKED_SHARE, flops_per_token
 from litebert.planning.memory import peak_memory
 from litebert.planning.report import table
-from litebert.planning.workload import Workload
-from litebert.presets.load import load_preset, preset_names
 
 SMALL = ["model.num_hidden_layers=2", "model.hidden_size=64", "model.intermediate_size=96",
          "model.num_attention_heads=2", "model.vocab_size=500"]  # fmt: skip
@@ -32,8 +32,8 @@ def test_forward_flops_are_those_torch_counts(
     masked = torch.arange(round(MASKED_SHARE * batch * length))
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         state = model(ids)
-        model.masked_language(state, masked)
-        model.sentence_pair(state)
+        model.head("masked_lm")(state, masked)
+        model.head("sentence_pair")(state)
     expected = sum(flops_per_token(preset, length).values()) * batch * length
     assert counter.get_total_flops() == pytest.approx(expected, rel=1e-9)
 

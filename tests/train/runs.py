@@ -26,11 +26,11 @@ from torch.distributed import TCPStore
 
 from litebert.base.config import merge
 from litebert.base.errors import LitebertError
-from litebert.presets.load import load_preset
-from litebert.presets.recipe import Preset
+from litebert.configs.load import load_preset
+from litebert.configs.schema import Preset
+from litebert.train.callbacks import Callback
 from litebert.train.metrics import read_metrics
 from litebert.train.pretrain import Result, pretrain
-from litebert.train.watch import Watcher
 from tests.corpus.stores import make_store
 
 PATIENCE = 120.0  # seconds for one run of a second or so: only a run that hangs takes as long
@@ -94,7 +94,7 @@ class Blow:
 
 
 @dataclass
-class Notes(Watcher):
+class Notes(Callback):
     """Remembers what a run said and did; strikes where it is told to."""
 
     pids: Sequence[int] = ()

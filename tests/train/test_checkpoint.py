@@ -16,7 +16,7 @@ import torch
 
 from litebert.base import files
 from litebert.base.errors import FileError
-from litebert.presets.recipe import Preset
+from litebert.configs.schema import Preset
 from litebert.train import checkpoint
 from litebert.train.checkpoint import Checkpoints, check_whole, restore
 from litebert.train.optimizer import build_optimizer

@@ -40,9 +40,9 @@ def make_run(folder: Path, objectives: list[str], unigram: float | None = None) 
 def test_runs_of_different_objectives_in_one_picture(tmp_path: Path, x: str) -> None:
     pytest.importorskip("matplotlib")
     runs = [
-        make_run(tmp_path / "albert", ["masked_language", "sentence_order"], unigram=6.25),
-        make_run(tmp_path / "bert", ["masked_language", "next_sentence"]),
-        make_run(tmp_path / "more" / "bert", ["masked_language"], unigram=6.5),
+        make_run(tmp_path / "albert", ["masked_lm", "sentence_order"], unigram=6.25),
+        make_run(tmp_path / "bert", ["masked_lm", "next_sentence"]),
+        make_run(tmp_path / "more" / "bert", ["masked_lm"], unigram=6.5),
     ]
     plot(runs, tmp_path / "curves.png", x=x)
     assert (tmp_path / "curves.png").read_bytes().startswith(PNG)
@@ -61,7 +61,7 @@ def test_a_run_without_held_out_text_or_masked_words(tmp_path: Path) -> None:
 
 def test_a_run_of_any_name(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    plot([make_run(tmp_path / r"_$\frac$", ["masked_language"])], tmp_path / "curves.png")
+    plot([make_run(tmp_path / r"_$\frac$", ["masked_lm"])], tmp_path / "curves.png")
     assert (tmp_path / "curves.png").read_bytes().startswith(PNG)
 
 
@@ -108,6 +108,6 @@ def test_where_and_how_to_draw_is_checked_first(tmp_path: Path) -> None:
 
 def test_matplotlib_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    run = make_run(tmp_path / "run", ["masked_language"])
+    run = make_run(tmp_path / "run", ["masked_lm"])
     with pytest.raises(MissingExtraError, match=r"litebert\[plot\]"):
         plot([run], tmp_path / "curves.png")

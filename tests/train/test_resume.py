@@ -19,18 +19,18 @@ import torch
 
 from litebert.base.errors import FileError, LitebertError, SettingsError
 from litebert.base.files import hold
+from litebert.configs.load import load_preset
+from litebert.configs.schema import Preset
 from litebert.corpus.statistics import piece_counts
 from litebert.corpus.store import Store
 from litebert.corpus.workers import Workers
 from litebert.objectives.masking import Masker
-from litebert.presets.load import load_preset
-from litebert.presets.recipe import Preset
 from litebert.train import checkpoint
+from litebert.train.callbacks import Callback
 from litebert.train.metrics import MetricsFile, read_metrics
 from litebert.train.pretrain import pretrain
-from litebert.train.step import Stepper
-from litebert.train.stream import Stream, legs
-from litebert.train.watch import Watcher
+from litebert.train.stages import Stream, resolve_stages
+from litebert.train.step import TrainingStep
 from tests.train.runs import (
     Blow,
     Notes,
@@ -145,7 +145,7 @@ def test_a_run_killed_before_its_first_checkpoint(
 def test_accumulation_and_other_logging_resume_exactly(
     corpus: Path, endings: Any, tmp_path: Path
 ) -> None:
-    preset = small("electra-small", data={"at_once": 60}, log={"every": 5})
+    preset = small("electra-small", data={"micro_batch_tokens": 60}, log={"every": 5})
     disturb(preset, corpus, tmp_path / "run", [7], SIGKILL)
     assert_equal_endings(tmp_path / "run", endings(preset))
 
@@ -280,7 +280,7 @@ def test_another_run_in_the_same_folder_is_refused(corpus: Path, tmp_path: Path)
         pretrain(small("albert-tiny"), corpus, tmp_path)
 
 
-class _Second(Watcher):
+class _Second(Callback):
     """Tries to start the same run once more while it is under way."""
 
     def __init__(self, *call: Any) -> None:
@@ -332,7 +332,7 @@ def test_a_folder_of_something_else_is_refused(corpus: Path, tmp_path: Path) -> 
 # Steps that are not finite.
 
 
-class _Spoiled(Stepper):
+class _Spoiled(TrainingStep):
     """Weights turn into nothing at some steps of one run."""
 
     bad: tuple[int, ...] = ()
@@ -353,7 +353,7 @@ class _Spoiled(Stepper):
 def spoil(monkeypatch: pytest.MonkeyPatch) -> Any:
     def at(*steps: int) -> None:
         monkeypatch.setattr(_Spoiled, "bad", steps)
-        monkeypatch.setattr("litebert.train.pretrain.Stepper", _Spoiled)
+        monkeypatch.setattr("litebert.train.pretrain.TrainingStep", _Spoiled)
 
     return at
 
@@ -398,7 +398,7 @@ def test_five_steps_that_are_not_finite_stop_the_run(
 
 
 def test_a_hopeless_rate_stops_the_run(corpus: Path, tmp_path: Path) -> None:
-    changes = {"optimizer": {"rate": 1e30, "clip": 0.0}, "schedule": {"warm_up": 0.0}}
+    changes = {"optimizer": {"rate": 1e30, "clip": 0.0}, "schedule": {"warmup": 0.0}}
     with pytest.raises(LitebertError, match="rate"):
         pretrain(small("albert-tiny", **changes), corpus, tmp_path / "run")
     text = (tmp_path / "run" / "metrics.jsonl").read_text()
@@ -413,7 +413,7 @@ def _no_space(*_: Any, **__: Any) -> None:
     raise OSError(28, "No space left on device")
 
 
-class _Filling(Watcher):
+class _Filling(Callback):
     """The disk is full from a step on."""
 
     def __init__(self, step: int, patch: pytest.MonkeyPatch, fill: Any) -> None:
@@ -455,7 +455,7 @@ def test_a_full_disk_is_one_clear_error(
     assert_equal_endings(out, endings(preset))
 
 
-class _FullMetrics(Watcher):
+class _FullMetrics(Callback):
     """The disk has no room for another line of metrics."""
 
     def __init__(self, metrics: Path) -> None:
@@ -498,7 +498,7 @@ def test_a_budget_of_tokens_ends_at_the_first_step_that_reaches_it(
     assert tokens == sorted(tokens)
     assert tokens[-1] == result.tokens >= 2000 > tokens[-2]
     store = Store([corpus])
-    (leg,) = legs(preset)
+    (leg,) = resolve_stages(preset)
     counts = []
     masker = Masker(preset.masking, store.tokenizer, piece_counts(store))
     with Stream(store, [leg], masker, 0, 1, 0) as stream:
@@ -516,7 +516,7 @@ def test_a_budget_of_seconds_is_spent_and_not_exceeded(corpus: Path, tmp_path: P
     assert 1 < told.result.seconds < 5
     lines = [line for line in read_metrics(tmp_path / "run") if line["kind"] == "train"]
     highest = max(line["rate"] for line in lines)
-    assert highest == pytest.approx(preset.optimizer.rate, rel=0.2)
+    assert highest == pytest.approx(preset.optimizer.learning_rate, rel=0.2)
     assert lines[-1]["rate"] < 0.2 * highest
     assert lines[-1]["time"]["progress"] >= 1
     assert [line["kind"] for line in read_metrics(tmp_path / "run")][-1] == "held_out"
@@ -534,21 +534,21 @@ def test_a_stopped_run_has_the_rest_of_its_seconds(corpus: Path, tmp_path: Path)
     assert spent < told.result.seconds < 5
 
 
-class _Depths(Stepper):
+class _Depths(TrainingStep):
     """Notes what each step was made with."""
 
     seen: list[tuple[int, int, int | None]] = []  # noqa: RUF012
 
-    def __call__(self, batch: Any, number: int, rate: float, depth: Any, asides: Any) -> Any:
+    def __call__(self, batch: Any, number: int, rate: float, depth: Any, scalars: Any) -> Any:
         self.seen.append((len(batch), int(batch.lengths.max()), depth))
-        return super().__call__(batch, number, rate, depth, asides)
+        return super().__call__(batch, number, rate, depth, scalars)
 
 
 def stages_of(preset: Preset, corpus: Path, out: Path) -> list[tuple[int, int, int | None]]:
     """Sequences, longest sequence and depth of every step."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_Depths, "seen", [])
-        patch.setattr("litebert.train.pretrain.Stepper", _Depths)
+        patch.setattr("litebert.train.pretrain.TrainingStep", _Depths)
         pretrain(preset, corpus, out)
         return _Depths.seen
 
@@ -582,7 +582,7 @@ def test_a_stage_begins_at_its_very_step(
 
 
 def test_bert_has_two_stages() -> None:
-    first, second = legs(load_preset("bert-base"))
+    first, second = resolve_stages(load_preset("bert-base"))
     assert (first.until, first.loading.length) == (0.9, 128)
     assert second.until == pytest.approx(1)
     assert second.loading.length == 512

@@ -15,18 +15,18 @@ import torch
 from torch import Tensor
 
 from litebert.base.batch import Batch, cut
+from litebert.configs.schema import Preset
 from litebert.corpus.loader import Loader
 from litebert.corpus.store import Store
 from litebert.model.inputs import to_inputs
 from litebert.objectives.learner import Learner
 from litebert.objectives.masking import Masker
-from litebert.presets.recipe import Preset
 from litebert.train.build import build_learner, fit_to_corpus
+from litebert.train.distributed import CPU, Group
 from litebert.train.metrics import FIELDS
 from litebert.train.optimizer import build_optimizer
-from litebert.train.parallel import CPU, Group
-from litebert.train.step import Outcome, Stepper
-from litebert.train.stream import legs
+from litebert.train.stages import resolve_stages
+from litebert.train.step import Outcome, TrainingStep
 from tests.train.runs import small, write_store
 
 SEQUENCES = 32
@@ -52,14 +52,14 @@ def still(name: str, store: Store) -> Preset:
 def a_batch(preset: Preset, store: Store) -> Batch:
     """The first batch of a run."""
     masker = Masker(preset.masking, store.tokenizer, np.ones(store.tokenizer.vocab_size, int))
-    return next(Loader(store, legs(preset)[0].loading, masker))
+    return next(Loader(store, resolve_stages(preset)[0].loading, masker))
 
 
-def stepper(preset: Preset, group: Group, at_once: int = 10**6) -> Stepper:
+def stepper(preset: Preset, group: DistributedGroup, micro_batch_tokens: int = 10**6) -> TrainingStep:
     """A step that computes gradients and leaves the weights as they are."""
     learner = build_learner(preset, CPU, (None, None), print)
     optimizer = build_optimizer(learner, preset.optimizer)
-    return Stepper(learner, optimizer, group, clip=0, at_once=at_once, seed=0, precision="fp32")
+    return TrainingStep(learner, optimizer, group, clip=0, micro_batch_tokens=micro_batch_tokens, seed=0, precision="fp32")
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def loss_of(learner: Learner, outcome: Outcome) -> float:
 
 def whole(preset: Preset, batch: Batch) -> tuple[float, Tensor]:
     """Loss and gradient of the batch at once."""
-    step = stepper(preset, Group())
+    step = stepper(preset, DistributedGroup())
     outcome = step(batch, 0, 0.0, None, [])
     return loss_of(step.learner, outcome), step.gradients.values.clone()
 
@@ -92,14 +92,14 @@ def in_parts(preset: Preset, batch: Batch, parts: int) -> tuple[float, Tensor]:
     """The same, accumulated."""
     tokens = -(-len(batch.ids) // parts)
     assert len(cut(batch, tokens)) >= parts
-    step = stepper(preset, Group(), tokens)
+    step = stepper(preset, DistributedGroup(), tokens)
     outcome = step(batch, 0, 0.0, None, [])
     return loss_of(step.learner, outcome), step.gradients.values.clone()
 
 
 def over_ranks(preset: Preset, shares: list[Batch]) -> tuple[float, Tensor]:
     """The same, each rank its share, added up."""
-    learner = stepper(preset, Group()).learner
+    learner = stepper(preset, DistributedGroup()).learner
     totals = [float(sum(row)) for row in zip(*map(learner.counts, shares), strict=True)]
     steps = [
         stepper(preset, Rank(rank, len(shares), CPU, totals)) for rank in range(len(shares))
@@ -189,7 +189,7 @@ def test_the_gradient_is_that_of_the_mean_losses(name: str, store: Store) -> Non
     expected.backward()
     assert loss == pytest.approx(expected.item(), rel=NEAR)
     reference = {n: p.grad for n, p in learner.named_parameters() if p.grad is not None}
-    step = stepper(preset, Group())
+    step = stepper(preset, DistributedGroup())
     step(batch, 0, 0.0, None, [])
     for parameter_name, parameter in step.learner.named_parameters():
         found = reference.get(parameter_name)
@@ -206,10 +206,10 @@ def test_the_gradient_is_that_of_the_mean_losses(name: str, store: Store) -> Non
 def test_counts_are_those_of_the_batch(store: Store) -> None:
     preset = still("spanbert-base", store)
     batch = a_batch(preset, store)
-    outcome = stepper(preset, Group())(batch, 0, 0.0, None, [7.0])
+    outcome = stepper(preset, DistributedGroup())(batch, 0, 0.0, None, [7.0])
     assert outcome.counts[0] == len(batch.targets)
     assert 0 < outcome.counts[1] <= len(batch.targets)
-    assert outcome.asides == [7.0]
+    assert outcome.scalars == [7.0]
     assert [len(row) for row in outcome.values] == [len(FIELDS)] * 2
 
 
@@ -218,7 +218,7 @@ def test_dropout_is_a_function_of_seed_step_rank_and_part(store: Store) -> None:
     batch = a_batch(preset, store)
 
     def gradient(number: int, rank: int = 0, noise: int = 0) -> Tensor:
-        counts = [float(n) for n in stepper(preset, Group()).learner.counts(batch)]
+        counts = [float(n) for n in stepper(preset, DistributedGroup()).learner.counts(batch)]
         step = stepper(preset, Rank(rank, 2, CPU, counts))
         torch.manual_seed(noise)
         step(batch, number, 0.0, None, [])
@@ -232,7 +232,7 @@ def test_dropout_is_a_function_of_seed_step_rank_and_part(store: Store) -> None:
 def test_gradients_are_clipped_by_their_common_norm(store: Store) -> None:
     preset = still("albert-base", store)
     batch = a_batch(preset, store)
-    step = stepper(preset, Group())
+    step = stepper(preset, DistributedGroup())
     norm = step(batch, 0, 0.0, None, []).norm
     free = step.gradients.values.clone()
     step.clip = norm / 4
@@ -244,13 +244,13 @@ def test_gradients_are_clipped_by_their_common_norm(store: Store) -> None:
 def test_a_step_that_is_not_finite_is_not_applied(value: float, store: Store) -> None:
     preset = still("albert-base", store)
     batch = a_batch(preset, store)
-    step = stepper(preset, Group())
+    step = stepper(preset, DistributedGroup())
     step(batch, 0, 1e-3, None, [])
     first = next(step.learner.parameters())
     first.data[0, 0] = 0.0
     before = [parameter.detach().clone() for parameter in step.learner.parameters()]
     moments = [tensor.clone() for tensor in step.optimizer.state[first].values()]
-    step.learner.model.heads["masked_language"].register_forward_pre_hook(
+    step.learner.model.heads["masked_lm"].register_forward_pre_hook(
         lambda _, inputs: (inputs[0] * value, *inputs[1:])
     )
     outcome = step(batch, 1, 1e-3, None, [])

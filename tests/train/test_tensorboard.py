@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from litebert.base.errors import MissingExtraError
+from litebert.train.callbacks import Callback
 from litebert.train.tensorboard import TensorBoard, scalars
-from litebert.train.watch import Watcher
 
 MODULE = "torch.utils.tensorboard"
 TRAIN = {
     "kind": "train", "step": 10, "tokens": 1000, "rate": 1e-3, "norm": 0.5,
-    "loss": {"masked_language": 6.0}, "accuracy": {"masked_language": 0.25},
+    "loss": {"masked_lm": 6.0}, "accuracy": {"masked_lm": 0.25},
     "time": {"seconds": 1.0, "progress": 0.5, "tokens_per_second": 1000.0, "data": 0.125},
 }  # fmt: skip
 HELD_OUT = {
-    "kind": "held_out", "step": 10, "tokens": 1000, "loss": {"masked_language": 5.5},
+    "kind": "held_out", "step": 10, "tokens": 1000, "loss": {"masked_lm": 5.5},
     "accuracy": {}, "found": {"replaced_token": 0.75}, "sample": "a [b]",
     "time": {"seconds": 1.0},
 }  # fmt: skip
@@ -52,7 +52,7 @@ def writers(monkeypatch: pytest.MonkeyPatch) -> list[Writer]:
     return Writer.made
 
 
-class Heard(Watcher):
+class Heard(Callback):
     """Remembers which calls came."""
 
     def __init__(self) -> None:
@@ -66,12 +66,12 @@ class Heard(Watcher):
 
 def test_charts_of_a_line() -> None:
     assert dict(scalars(TRAIN)) == {
-        "loss/masked_language/train": 6.0, "accuracy/masked_language/train": 0.25,
+        "loss/masked_lm/train": 6.0, "accuracy/masked_lm/train": 0.25,
         "training/rate": 1e-3, "training/norm": 0.5, "training/tokens_per_second": 1000.0,
         "training/data": 0.125,
     }  # fmt: skip
     assert dict(scalars(HELD_OUT)) == {
-        "loss/masked_language/held_out": 5.5, "found/replaced_token/held_out": 0.75,
+        "loss/masked_lm/held_out": 5.5, "found/replaced_token/held_out": 0.75,
     }  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def test_numbers_are_written_and_all_calls_pass_on(writers: list[Writer], tmp_pa
 
 
 def test_a_run_that_never_began_writes_nothing(writers: list[Writer]) -> None:
-    with TensorBoard(Watcher()) as board:
+    with TensorBoard(Callback()) as board:
         board.record(TRAIN)
     assert writers == []
 
@@ -103,7 +103,7 @@ def test_a_run_that_never_began_writes_nothing(writers: list[Writer]) -> None:
 def test_the_package_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, MODULE, None)
     with pytest.raises(MissingExtraError, match=r"litebert\[tensorboard\]"):
-        TensorBoard(Watcher())
+        TensorBoard(Callback())
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -111,13 +111,13 @@ def test_tensorboard_reads_it_back(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    with TensorBoard(Watcher()) as board:
+    with TensorBoard(Callback()) as board:
         board.begin({"out": str(tmp_path), "step": 0})
         board.record(TRAIN)
-        board.record({**TRAIN, "step": 20, "loss": {"masked_language": 1.0}})
-    with TensorBoard(Watcher()) as board:  # resumed from step 10
+        board.record({**TRAIN, "step": 20, "loss": {"masked_lm": 1.0}})
+    with TensorBoard(Callback()) as board:  # resumed from step 10
         board.begin({"out": str(tmp_path), "step": 10})
-        board.record({**TRAIN, "step": 20, "loss": {"masked_language": 2.0}})
+        board.record({**TRAIN, "step": 20, "loss": {"masked_lm": 2.0}})
     found = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
-    losses = [(e.step, e.value) for e in found.Scalars("loss/masked_language/train")]
+    losses = [(e.step, e.value) for e in found.Scalars("loss/masked_lm/train")]
     assert losses == [(10, 6.0), (20, 2.0)]

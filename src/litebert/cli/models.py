@@ -22,7 +22,7 @@ def presets() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from litebert.presets.load import load_preset, preset_names
+    from litebert.configs.load import load_preset, preset_names
 
     table = Table("preset", "what it is")
     for name in preset_names():

@@ -15,7 +15,7 @@ from litebert.cli.progress import counting
 from litebert.demo.compare import Job
 from litebert.demo.findings import MEASURED_ON, Findings, verdict
 from litebert.demo.road import Guide
-from litebert.train.watch import Watcher
+from litebert.train.callbacks import Watcher
 
 
 class TerminalGuide(Guide):
@@ -47,7 +47,7 @@ class TerminalGuide(Guide):
     def found(self, findings: Findings, page: Path, commands: str) -> None:
         """The tables and the verdict."""
         held_out = findings.held_out
-        words, order = held_out["masked_language"], held_out["sentence_order"]
+        words, order = held_out["masked_lm"], held_out["sentence_order"]
         self.say(
             f"The encoder, on held-out reviews: {words['accuracy']:.1%} of masked pieces right "
             f"(loss {words['loss']:.2f}, guessing by frequency {held_out['unigram']:.2f}), "

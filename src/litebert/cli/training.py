@@ -29,7 +29,9 @@ def pretrain(
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Change a setting, e.g. optimizer.rate=5e-4; repeatable."),
+        typer.Option(
+            "--set", help="Change a setting, e.g. optimizer.learning_rate=5e-4; repeatable."
+        ),
     ] = None,
 ) -> None:
     """Pretrain an encoder on a prepared corpus.
@@ -54,7 +56,7 @@ def pretrain(
             file=sys.stderr,
         )
         raise typer.Exit(130)
-    if watcher.leads:
+    if watcher.is_main:
         print(
             f"{out / 'model'}: {result.step:,} steps, {result.tokens:,} tokens, "
             f"{result.seconds:,.0f} s"
@@ -131,7 +133,7 @@ def _held_out(report: dict[str, Any]) -> str:
         low, high = entry["interval"]
         line = f"{name:16} loss {entry['loss']:.3f}   right {entry['accuracy']:.1%} "
         line += f"({low:.1%} to {high:.1%} of {entry['count']:,})"
-        if name == "masked_language":
+        if name == "masked_lm":
             line += f"   guessing by frequency: {report['unigram']:.3f}"
         if "found" in entry:
             line += f"   of the replaced ones {entry['found']:.1%}"

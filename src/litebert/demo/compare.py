@@ -33,8 +33,8 @@ from litebert.tasks.making import make_features
 from litebert.tasks.recipe import Recipe
 from litebert.tasks.registry import build_task
 from litebert.tasks.starting import begin, open_tokenizer
-from litebert.train.parallel import Group
-from litebert.train.watch import Watcher
+from litebert.train.distributed import Group
+from litebert.train.callbacks import Watcher
 
 ALL = 1_000_000  # labels: as many as there are
 TASK = TaskSettings(

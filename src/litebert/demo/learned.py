@@ -15,8 +15,8 @@ from litebert.model.inputs import to_inputs
 from litebert.model.model import Model
 from litebert.tasks.features import Sequences
 from litebert.text.tokenizer import Tokenizer
-from litebert.train.evaluation import held_out
-from litebert.train.parallel import Group
+from litebert.train.held_out import held_out
+from litebert.train.distributed import Group
 
 GAP = "___"
 SENTENCES = (
@@ -67,7 +67,7 @@ def fill_gaps(model: Model, tokenizer: Tokenizer) -> list[Gap]:
         sequences.add(0, 0, np.array([*before, tokenizer.special.mask, *after], np.int32))
         inputs = to_inputs(sequences.batch(), CPU)
         places = torch.tensor([1 + len(before)])
-        scores = model.eval().masked_language(inputs.encode(model), places)[0].softmax(-1)
+        scores = model.eval().masked_lm(inputs.encode(model), places)[0].softmax(-1)
         best = (scores[: len(whole)] * whole).topk(BEST)
         words = [tokenizer.pieces[i][1:] for i in best.indices.tolist()]
         gaps.append(Gap(sentence, list(zip(words, best.values.tolist(), strict=True))))

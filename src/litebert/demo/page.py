@@ -78,7 +78,7 @@ def _accuracies(rows: Sequence[Row], seeds: int) -> str:
 
 
 def _curves(records: Sequence[Record], unigram: float) -> str:
-    words = _points(records, "loss", "masked_language")
+    words = _points(records, "loss", "masked_lm")
     order = _points(records, "accuracy", "sentence_order")
     return (
         '<h2>Pretraining</h2><div class="side">'
@@ -99,7 +99,7 @@ def _points(records: Sequence[Record], what: str, name: str) -> Points:
 
 
 def _held_out(report: dict[str, Any]) -> str:
-    words, order = report["masked_language"], report["sentence_order"]
+    words, order = report["masked_lm"], report["sentence_order"]
     low, high = order["interval"]
     return (
         f"<p>At the end: {words['accuracy']:.1%} of {words['count']:,} masked pieces right (loss "

@@ -30,15 +30,15 @@ from litebert.demo.page import page
 from litebert.demo.reviews import write_texts
 from litebert.model.model import Model
 from litebert.planning.count import parameters
-from litebert.presets.load import load_preset
+from litebert.configs.load import load_preset
 from litebert.tasks.fit import MODEL
 from litebert.text.tokenizer import load_tokenizer
 from litebert.train.evaluate import evaluate
 from litebert.train.metrics import read_metrics
 from litebert.train.pretrain import pretrain
-from litebert.train.run import RUN
-from litebert.train.untrained import save_untrained
-from litebert.train.watch import Watcher
+from litebert.train.run_folder import RUN
+from litebert.train.initialization.untrained import save_untrained
+from litebert.train.callbacks import Watcher
 
 PRESET = "albert-tiny"
 VOCABULARY, SAMPLE, HELD_OUT = 8000, 60_000, 0.02
@@ -46,7 +46,7 @@ SHORTEST = 60  # seconds of budget
 ORDERS = 4  # examples shown
 LOOKS = 2000  # held-out sequences that the encoder is measured on
 RANDOM, VECTORS, PRETRAINED = "random start", "word vectors only", "pretrained"
-LARGER = ("model.hidden_size=256", "model.embedding_size=128", "optimizer.rate=1.5e-3")
+LARGER = ("model.hidden_size=256", "model.embedding_size=128", "optimizer.learning_rate=1.5e-3")
 SAVINGS = {  # what the layers share, and whether the embeddings are narrow
     "ALBERT: one layer for all, narrow embeddings": ("all", True),
     "without narrow embeddings": ("all", False),
@@ -182,7 +182,7 @@ class _Road:
             seeds=len(cells[-1].test), rows=rows_of(cells),
             held_out=evaluate(self.run, self.corpus, sequences=LOOKS),
             gaps=fill_gaps(model, tokenizer),
-            orders=judge_orders(model, self.corpus, self.preset.data.length, ORDERS),
+            orders=judge_orders(model, self.corpus, self.preset.data.max_length, ORDERS),
             parameters=_savings(self.scale.sets), tokens=run["tokens"], seconds=run["seconds"],
         )  # fmt: skip
 

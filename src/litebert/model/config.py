@@ -130,7 +130,7 @@ class EncoderConfig(Settings):
         return "gelu" if self.family == "electra" else "tanh"
 
     @property
-    def masked_language_activation(self) -> Activation:
+    def masked_lm_activation(self) -> Activation:
         """Hugging Face fixes the erf GELU in RoBERTa's and ELECTRA's masked-language heads."""
         return "gelu" if self.family in ("roberta", "electra") else self.hidden_act
 

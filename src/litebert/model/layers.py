@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from litebert.model.config import EncoderConfig
+from litebert.model.efficient import norm_feed_forward
 from litebert.model.layout import Layout
-from litebert.model.lean import norm_feed_forward
 
 
 class Attention(nn.Module):

@@ -10,9 +10,9 @@ from torch import nn
 from litebert.base.batch import Batch, Numbers
 from litebert.model.inputs import Inputs
 from litebert.model.model import Model, share_embeddings
-from litebert.objectives.base import Objective, Term
-from litebert.objectives.mlm import MaskedLanguage
-from litebert.objectives.rtd import replace_tokens
+from litebert.model.objective import Objective, Term
+from litebert.objectives.masked_lm import MaskedLM
+from litebert.objectives.replaced_token import replace_tokens
 
 
 class Learner(nn.Module):
@@ -27,7 +27,7 @@ class Learner(nn.Module):
         if generator is not None:
             share_embeddings(generator, model)
         self.own = tuple(objectives)
-        first: tuple[Objective, ...] = () if generator is None else (MaskedLanguage(),)
+        first: tuple[Objective, ...] = () if generator is None else (MaskedLM(),)
         self.objectives = (*first, *self.own)
 
     def counts(self, batch: Batch) -> list[int]:
