@@ -52,7 +52,7 @@ __all__ = [
     "train_tokenizer",
 ]
 
-_HOMES = {
+HOMES = {
     "EncoderConfig": "litebert.model.config",
     "LitebertError": "litebert.base.errors",
     "Loader": "litebert.corpus.loader",
@@ -105,6 +105,6 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in HOMES:
         raise AttributeError(f"module 'litebert' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(HOMES[name]), name)

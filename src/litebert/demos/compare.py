@@ -24,7 +24,7 @@ import torch
 from litebert.base.errors import lost_worker
 from litebert.base.files import read_json
 from litebert.base.runtime import cores, keep_freed_memory
-from litebert.demo.reviews import LABELS, Sentences, read_sentences
+from litebert.demos.reviews import LABELS, Sentences, read_sentences
 from litebert.model.model import Model
 from litebert.tasks.base import TaskSettings
 from litebert.tasks.features import Features, take

@@ -1,4 +1,4 @@
-"""What an encoder has learned, in examples: words behind a mask, which part came first."""
+"""What an encoder has learned, in samples: words behind a mask, which segment came first."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from litebert.model.inputs import to_inputs
 from litebert.model.model import Model
 from litebert.tasks.features import Sequences
 from litebert.text.tokenizer import Tokenizer
-from litebert.train.held_out import held_out
-from litebert.train.distributed import Group
+from litebert.train.distributed import DistributedGroup
+from litebert.train.held_out import held_out_batches
 
 GAP = "___"
 SENTENCES = (
@@ -40,8 +40,8 @@ class Gap:
 
 
 @dataclass(frozen=True)
-class Order:
-    """Two neighbouring pieces of a held-out review, and what the model says of their order."""
+class JudgedOrder:
+    """Two neighbouring segments of a held-out review, and what the model says of their order."""
 
     first: str
     second: str
@@ -49,8 +49,8 @@ class Order:
     probability: float  # of being swapped
 
     @property
-    def right(self) -> bool:
-        """Whether the model has it right."""
+    def correct(self) -> bool:
+        """Whether the model is right."""
         return self.swapped == (self.probability > 0.5)
 
 
@@ -67,7 +67,7 @@ def fill_gaps(model: Model, tokenizer: Tokenizer) -> list[Gap]:
         sequences.add(0, 0, np.array([*before, tokenizer.special.mask, *after], np.int32))
         inputs = to_inputs(sequences.batch(), CPU)
         places = torch.tensor([1 + len(before)])
-        scores = model.eval().masked_lm(inputs.encode(model), places)[0].softmax(-1)
+        scores = model.eval().head("masked_lm")(inputs.encode(model), places)[0].softmax(-1)
         best = (scores[: len(whole)] * whole).topk(BEST)
         words = [tokenizer.pieces[i][1:] for i in best.indices.tolist()]
         gaps.append(Gap(sentence, list(zip(words, best.values.tolist(), strict=True))))
@@ -75,18 +75,18 @@ def fill_gaps(model: Model, tokenizer: Tokenizer) -> list[Gap]:
 
 
 @torch.no_grad()
-def judge_orders(model: Model, corpus: Path, length: int, count: int) -> list[Order]:
+def judge_orders(model: Model, corpus: Path, length: int, count: int) -> list[JudgedOrder]:
     """Pairs of held-out text, with the model's word on which came first."""
     store = Store([corpus])
     loading = LoaderSettings(arrangement="albert", length=length)
-    found: list[Order] = []
-    for batch in held_out(store, loading, None, 4 * count, Group()):
+    found: list[JudgedOrder] = []
+    for batch in held_out_batches(store, loading, None, 4 * count, DistributedGroup()):
         inputs = to_inputs(batch, CPU)
-        said = model.eval().sentence_pair(inputs.encode(model)).softmax(-1)[:, 1].tolist()
+        said = model.eval().head("sentence_pair")(inputs.encode(model)).softmax(-1)[:, 1].tolist()
         for place, swapped in enumerate(batch.labels.tolist()):
             if swapped >= 0 and len(found) < count:
                 first, second = _segments(batch.part(place, place + 1), store.tokenizer)
-                found.append(Order(first, second, bool(swapped), said[place]))
+                found.append(JudgedOrder(first, second, bool(swapped), said[place]))
     return found
 
 
