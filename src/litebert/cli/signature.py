@@ -19,7 +19,7 @@ import typer
 
 import litebert
 
-IN_PYTHON_ONLY = {"callbacks", "started", "progress", "say"}  # what commands do themselves
+IN_PYTHON_ONLY = {"callbacks", "started", "on_progress", "say", "chunk_bytes"}  # not on a command line
 OPTION_NAMES = {"overrides": "--set", "columns": "--column", "start_from": "--from"}
 REQUIRED = inspect.Parameter.empty
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
