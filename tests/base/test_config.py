@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from litebert.base.config import Settings, known_keys, merge, parse_sets, read_toml
 from pydantic import Field, ValidationError
 
 from litebert.base.budget import Budget, parse_budget
-from litebert.base.config import Settings, known_keys, merge, parse_sets, read_toml
 from litebert.base.errors import FileError, LitebertError, SettingsError, did_you_mean
 
 

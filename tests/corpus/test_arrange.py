@@ -12,8 +12,8 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
-
 from litebert.base.batch import Batch
+
 from litebert.base.errors import SettingsError
 from litebert.corpus.arrange import ARRANGEMENTS, Arrangement, Samples, arrange, arrangement
 from litebert.corpus.batch import assemble

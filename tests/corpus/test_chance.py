@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-
 from litebert.corpus.chance import For, below, draw, heads, permutation, uniform
+
 from tests.corpus.stores import assert_distributed, binomial_error
 
 MILLION = 10**6

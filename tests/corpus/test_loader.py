@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from litebert.base.batch import Batch, padded
+
 from litebert.base.errors import LitebertError, SettingsError
 from litebert.corpus import loader as loaders
 from litebert.corpus import shard as shards

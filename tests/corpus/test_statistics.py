@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from litebert.corpus.chance import For, draw, uniform
 
 from litebert.corpus import shard, statistics
-from litebert.corpus.chance import For, draw, uniform
 from litebert.corpus.statistics import piece_counts, sample_windows, unigram_level
 from litebert.corpus.store import Store, open_store
 from tests.corpus.stores import make_documents, make_store, write_bytes, write_pieces
