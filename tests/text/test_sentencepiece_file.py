@@ -51,9 +51,9 @@ def test_what_we_read_is_what_protobuf_reads(with_charsmap: bytes) -> None:
     protobuf = pytest.importorskip("sentencepiece.sentencepiece_model_pb2")
     theirs = protobuf.ModelProto.FromString(with_charsmap)
     ours = read_model(with_charsmap)
-    assert ours.tokens == [piece.piece for piece in theirs.tokens]
-    assert ours.scores == [piece.score for piece in theirs.tokens]
-    assert ours.types == [piece.type for piece in theirs.tokens]
+    assert ours.pieces == [piece.piece for piece in theirs.pieces]
+    assert ours.scores == [piece.score for piece in theirs.pieces]
+    assert ours.types == [piece.type for piece in theirs.pieces]
     assert ours.charsmap == theirs.normalizer_spec.precompiled_charsmap
     assert ours.add_dummy_prefix
     assert ours.remove_extra_whitespaces
@@ -64,7 +64,7 @@ def test_what_we_read_is_what_protobuf_reads(with_charsmap: bytes) -> None:
 def test_what_we_write_we_and_the_library_read() -> None:
     data = write_model(ROWS)
     model = read_model(data)
-    assert list(zip(model.tokens, model.scores, model.types, strict=True)) == ROWS
+    assert list(zip(model.pieces, model.scores, model.types, strict=True)) == ROWS
     library = sentencepiece.SentencePieceProcessor(model_proto=data)
     assert library.encode("a") == [5, 6]
 
