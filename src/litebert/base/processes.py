@@ -63,6 +63,11 @@ class ProcessPool:
         self._executor.shutdown(cancel_futures=True)
         self._lifeline.close()
 
+    def start(self) -> None:
+        """Start all workers now, so that they initialize while this process does other things."""
+        for _ in range(self._workers):
+            self._submit(_nothing)
+
     def submit(self, function: Callable[..., Any], *arguments: Any) -> None:
         """Have a function called in a worker; `completed` gives what it returns."""
         self._pending.add(self._submit(function, *arguments))
@@ -83,6 +88,9 @@ class ProcessPool:
                 return self._executor.submit(function, *arguments)
             except BrokenProcessPool:
                 raise lost_worker() from None
+
+
+def _nothing() -> None: ...
 
 
 def _result(future: Future[Any]) -> Any:
