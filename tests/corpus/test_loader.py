@@ -628,7 +628,8 @@ def test_samples_named_by_loader_are_those_of_arranging(store: Store) -> None:
 
 
 @pytest.mark.parametrize("field", [
-    {"max_length": 7}, {"batch_size": 0}, {"seed": -1}, {"dupe_factor": -1}, {"batch_by": "bytes"}, {"split": "test"},
+    {"max_length": 7}, {"batch_size": 0}, {"seed": -1}, {"dupe_factor": -1}, {"batch_by": "bytes"},
+    {"split": "test"},
 ])  # fmt: skip
 def test_settings_out_of_range_are_refused(field: dict) -> None:
     with pytest.raises(SettingsError, match=next(iter(field))):
