@@ -86,7 +86,7 @@ def write_pieces(folder: Path) -> Path:
     rows += [(f"▁w{number}q", normal) for number in range(WORDS)]
     rows += [(tail(number), normal) for number in range(TAILS)]
     for piece, kind in rows:
-        model.tokens.add(piece=piece, score=-1.0 if kind == normal else 0.0, type=kind)
+        model.pieces.add(piece=piece, score=-1.0 if kind == normal else 0.0, type=kind)
     (folder / "spiece.model").write_bytes(model.SerializeToString())
     return folder
 

@@ -286,17 +286,17 @@ def test_duplicates_are_left_out_across_parts(tokenizer: Path, tmp_path: Path) -
     assert not first[40:55].any()
 
 
-@pytest.mark.parametrize("separators", [" ", ""])
+@pytest.mark.parametrize("joint", [" ", ""])
 def test_text_without_sentence_ends_is_cut_and_not_lost(
-    separators: str, tokenizer: Path, tmp_path: Path
+    joint: str, tokenizer: Path, tmp_path: Path
 ) -> None:
-    text = separators.join(random.Random(0).choices(WORDS, k=3000))
+    text = joint.join(random.Random(0).choices(WORDS, k=3000))
     (tmp_path / "long.txt").write_text(text)
     store = prepare(
         [str(tmp_path / "long.txt")], tokenizer, tmp_path / "store", num_workers=1
     ).store
     shard, words = store.shard(0), load_tokenizer(tokenizer)
-    if separators:  # cut at spaces: every word as it was
+    if joint:  # cut at spaces: every word as it was
         assert words.decode(shard.ids.tolist()) == text
     assert np.diff(shard.sentences.astype(int)).max() <= 2000
     assert len(shard.sentences) - 1 >= len(text) // 2000

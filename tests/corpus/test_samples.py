@@ -70,7 +70,7 @@ def check_primary(window: Window, samples: Samples, crosses: bool) -> None:
 
 
 def check_text(
-    window: Window, samples: Samples, rules: InputFormat, text: int, separators: int
+    window: Window, samples: Samples, rules: InputFormat, text: int, between: int
 ) -> None:
     """What stands in each sample is its primary text, whole unless too long, or borrowed."""
     cum, owner = window.sentences, document_of_token(window)
@@ -78,7 +78,7 @@ def check_text(
         runs = runs_of(samples, number)
         low, high = int(cum[samples.first[number]]), int(cum[samples.last[number]])
         size = sum(end - start for start, end in runs)
-        separators = len(runs) - 1 if rules.form == "full" else separators * (len(runs) - 1)
+        separators = len(runs) - 1 if rules.form == "full" else between * (len(runs) - 1)
         assert all(start < end for start, end in runs)
         assert size + separators <= text
         assert all(owner[start] == owner[end - 1] for start, end in runs)
@@ -144,7 +144,7 @@ def test_any_documents_at_any_length(
     window, rules = make_window(documents), INPUT_FORMATS[name]
     samples = make_samples(window, rules, length, seed, copy)
     check_primary(window, samples, rules.form == "full")
-    check_text(window, samples, rules, length - 2, separators=1)
+    check_text(window, samples, rules, length - 2, between=1)
     batch = assemble(window, samples, stub_tokenizer())
     assert batch.lengths.max() <= length
     assert batch.lengths.tolist() == samples.lengths(1).tolist()
