@@ -1,6 +1,6 @@
 """WordPiece (BERT) and byte-level BPE (RoBERTa), run by the tokenizers library.
 
-The library is given a bare model: no added tokens, so a special piece's name inside a text
+The library is given a bare model: no added tokens, so a special token's name inside a text
 ("[MASK]", "<s>") is ordinary text.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from tokenizers import Tokenizer as Engine
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
-from litebert.text.contract import Kind, Offsets, SpecialIds, special_ids
+from litebert.text.backend import BadTokenizer, Offsets, SpecialIds, TokenizerKind, special_ids
 
 VOCAB_TXT, VOCAB_JSON, MERGES = "vocab.txt", "vocab.json", "merges.txt"
 _WORDPIECE_NAMES = {
@@ -25,7 +25,7 @@ _WORDPIECE_NAMES = {
     "sep": ("[SEP]",),
     "mask": ("[MASK]",),
 }
-_BYTES_NAMES = {
+_BPE_NAMES = {
     "pad": ("<pad>",),
     "unk": ("<unk>",),
     "cls": ("<s>",),
@@ -40,29 +40,25 @@ _AT_PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]|[^!-/:-@\[-`{-~]+")
 _GPT2_ASCII = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+")
 
 
-class BadVocabulary(ValueError):
-    """Why a vocabulary is refused; the reader of the path puts the path before it."""
-
-
 class _EngineBackend:
     """What both kinds share: the library's engine and the special ids."""
 
-    def __init__(self, engine: Engine, pieces: list[str], special: SpecialIds) -> None:
-        self.pieces = pieces
+    def __init__(self, engine: Engine, tokens: list[str], special: SpecialIds) -> None:
+        self.tokens = tokens
         self.special = special
         self.splits_at_spaces = True
-        self.special_mask = np.array([bool(_PLACEHOLDER.fullmatch(piece)) for piece in pieces])
+        self.special_mask = np.array([bool(_PLACEHOLDER.fullmatch(token)) for token in tokens])
         self.special_mask[list(vars(special).values())] = True
         self._engine = engine
         self._parts = _Parts(engine)
 
     def encode(self, texts: list[str]) -> list[list[int]]:
-        """The ids of cleaned texts, one by one: the library's batches start threads."""
+        """The ids of normalized texts, one by one: the library's batches start threads."""
         encode = self._engine.encode
         return [encode(text, add_special_tokens=False).ids for text in texts]
 
     def encode_offsets(self, text: str) -> tuple[list[int], Offsets]:
-        """The ids of a cleaned text and where each piece stands in it."""
+        """The ids of a normalized text and where each token stands in it."""
         encoding = self._engine.encode(text, add_special_tokens=False)
         return encoding.ids, encoding.offsets
 
@@ -88,22 +84,22 @@ class _Parts(dict[str, list[int]]):
 class WordPieceBackend(_EngineBackend):
     """BERT's greedy longest match; a continuation begins with ##."""
 
-    kind: Kind = "wordpiece"
+    kind: TokenizerKind = "wordpiece"
 
-    def __init__(self, pieces: list[str]) -> None:
-        """From the pieces in the order of their ids; BadVocabulary if they do not make one."""
-        vocabulary = _numbered(pieces)
-        special = _special(pieces, _WORDPIECE_NAMES)
-        unknown = pieces[special.unk]
+    def __init__(self, tokens: list[str]) -> None:
+        """From the tokens in the order of their ids; BadTokenizer if they do not make one."""
+        vocabulary = _numbered(tokens)
+        special = special_ids(tokens, _WORDPIECE_NAMES)
+        unknown = tokens[special.unk]
         engine = Engine(models.WordPiece(vocabulary, unk_token=unknown))
         engine.normalizer = normalizers.BertNormalizer(strip_accents=False, lowercase=False)
         engine.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         engine.decoder = decoders.WordPiece(cleanup=False)
-        super().__init__(engine, pieces, special)
-        self.files = {VOCAB_TXT: "".join(f"{piece}\n" for piece in pieces).encode()}
+        super().__init__(engine, tokens, special)
+        self.files = {VOCAB_TXT: "".join(f"{token}\n" for token in tokens).encode()}
 
     def encode_words(self, words: list[str], first: bool) -> list[Sequence[int] | None]:
-        """The ids of cleaned words; no word depends on its neighbours."""
+        """The ids of normalized words; no word depends on its neighbours."""
         del first
         parts, split = self._parts, _AT_PUNCTUATION.findall
         return [
@@ -127,28 +123,28 @@ class WordPieceBackend(_EngineBackend):
             "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": False},
             "model": {
                 "type": "WordPiece",
-                "unk_token": self.pieces[self.special.unk],
+                "unk_token": self.tokens[self.special.unk],
                 "continuing_subword_prefix": "##",
                 "max_input_chars_per_word": 100,
-                "vocab": _numbered(self.pieces),
+                "vocab": _numbered(self.tokens),
             },
         }
 
 
-class BytesBackend(_EngineBackend):
+class BPEBackend(_EngineBackend):
     """GPT-2's and RoBERTa's byte-level BPE: nothing is unknown, a space is part of its word."""
 
-    kind: Kind = "bytes"
+    kind: TokenizerKind = "bpe"
 
-    def __init__(self, pieces: list[str], merges: list[tuple[str, str]]) -> None:
-        """From pieces in the order of their ids, and merges; BadVocabulary if they do not fit."""
-        vocabulary = _numbered(pieces)
-        special = _special(pieces, _BYTES_NAMES)
+    def __init__(self, tokens: list[str], merges: list[tuple[str, str]]) -> None:
+        """From tokens in the order of their ids, and merges; BadTokenizer if they do not fit."""
+        vocabulary = _numbered(tokens)
+        special = special_ids(tokens, _BPE_NAMES)
         _check_merges(vocabulary, merges)
         engine = Engine(models.BPE(vocabulary, merges))
         engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         engine.decoder = decoders.ByteLevel()
-        super().__init__(engine, pieces, special)
+        super().__init__(engine, tokens, special)
         self._merges = merges
         lines = "".join(f"{left} {right}\n" for left, right in merges)
         self.files = {
@@ -157,7 +153,7 @@ class BytesBackend(_EngineBackend):
         }
 
     def encode_words(self, words: list[str], first: bool) -> list[Sequence[int] | None]:
-        """The ids of cleaned words, with the space before them unless they are first.
+        """The ids of normalized words, with the space before them unless they are first.
 
         Whitespace other than single spaces is grouped by what stands around it.
         """
@@ -192,32 +188,25 @@ class BytesBackend(_EngineBackend):
                 "end_of_word_suffix": "",
                 "fuse_unk": False,
                 "byte_fallback": False,
-                "vocab": _numbered(self.pieces),
+                "vocab": _numbered(self.tokens),
                 "merges": [list(pair) for pair in self._merges],
             },
         }
 
 
-def _numbered(pieces: list[str]) -> dict[str, int]:
-    numbered = {piece: index for index, piece in enumerate(pieces)}
-    if len(numbered) != len(pieces):
-        raise BadVocabulary("it has the same piece twice")
+def _numbered(tokens: list[str]) -> dict[str, int]:
+    numbered = {token: index for index, token in enumerate(tokens)}
+    if len(numbered) != len(tokens):
+        raise BadTokenizer("it has the same token twice")
     return numbered
-
-
-def _special(pieces: list[str], names: dict[str, tuple[str, ...]]) -> SpecialIds:
-    special = special_ids(pieces, names)
-    if isinstance(special, str):
-        raise BadVocabulary(f"it has no piece {names[special][0]}")
-    return special
 
 
 def _check_merges(vocabulary: dict[str, int], merges: list[tuple[str, str]]) -> None:
     for left, right in merges:
         if not {left, right, left + right} <= vocabulary.keys():
-            raise BadVocabulary(f"the merge {left!r} {right!r} is not of pieces in the vocabulary")
+            raise BadTokenizer(f"the merge {left!r} {right!r} is not of tokens in the vocabulary")
     missing = set(pre_tokenizers.ByteLevel.alphabet()) - vocabulary.keys()
     if missing:
-        raise BadVocabulary(
-            f"{len(missing)} of the 256 bytes have no piece, such as {min(missing)!r}"
+        raise BadTokenizer(
+            f"{len(missing)} of the 256 bytes have no token, such as {min(missing)!r}"
         )

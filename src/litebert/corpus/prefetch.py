@@ -9,60 +9,41 @@ from __future__ import annotations
 import multiprocessing
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import fields
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Self
 
-from litebert.base.batch import Batch
+from litebert.base.batches import Batch
 from litebert.base.errors import LitebertError
-from litebert.corpus.loader import Corrupt, Loader, LoaderSettings, Position, Tally
+from litebert.base.processes import signals_blocked
+from litebert.corpus.loader import Loader, LoaderStatistics
 from litebert.corpus.store import Store
 
 
-@dataclass(frozen=True)
-class _Recipe:
-    """How a worker rebuilds the loader."""
-
-    folders: list[Path]
-    settings: LoaderSettings
-    corrupt: Corrupt | None
-    rank: int
-    ranks: int
-    epochs: int | None
-    window_blocks: int
-    position: Position
-
-    def build(self) -> Loader:
-        return Loader(
-            Store(self.folders), self.settings, self.corrupt, self.rank, self.ranks, self.epochs,
-            self.window_blocks, self.position,
-        )  # fmt: skip
-
-
-class Workers:
+class Prefetcher:
     """A loader whose batches are made by other processes; its position is that of what was taken.
 
-    Use it as a context: `with Workers(loader, 2) as batches: for batch in batches: …`
+    Use it as a context: `with Prefetcher(loader, 2) as batches: for batch in batches: …`
     """
 
-    def __init__(self, loader: Loader, count: int) -> None:
-        self.loader, self.count = loader, count
+    def __init__(self, loader: Loader, num_workers: int) -> None:
+        self.loader, self.num_workers = loader, num_workers
 
     def __enter__(self) -> Self:
-        recipe = _Recipe(
-            self.loader.store.folders, self.loader.settings, self.loader.corrupt, self.loader.rank,
-            self.loader.ranks, self.loader.epochs, self.loader.window_blocks, self.loader.position,
-        )  # fmt: skip
+        folders, rest = self.loader.store.folders, ("store", "statistics")
+        options = {f.name: getattr(self.loader, f.name) for f in fields(Loader)}
+        options = {name: value for name, value in options.items() if name not in rest}
         context = multiprocessing.get_context("spawn")
-        pipes = [context.Pipe(duplex=False) for _ in range(self.count)]
+        pipes = [context.Pipe(duplex=False) for _ in range(self.num_workers)]
         self._ends: list[Any] = [end for end, _ in pipes]
         self._processes = [
-            context.Process(target=_serve, args=(recipe, w, self.count, end), daemon=True)
+            context.Process(
+                target=_serve, args=(folders, options, w, self.num_workers, end), daemon=True
+            )
             for w, (_, end) in enumerate(pipes)
         ]
-        with _signals_held():
+        with signals_blocked(signal.SIGINT, signal.SIGTERM):
             for process, (_, end) in zip(self._processes, pipes, strict=True):
                 process.start()
                 end.close()
@@ -78,7 +59,7 @@ class Workers:
         return self
 
     def __next__(self) -> Batch:
-        if not self.count:
+        if not self.num_workers:
             return next(self.loader)
         if self._ended:
             raise StopIteration
@@ -91,32 +72,24 @@ class Workers:
         if made is None:
             self._ended = True
             raise StopIteration
-        self._turn = (self._turn + 1) % self.count
-        batch, self.loader.position, tally = made
-        self.loader.tally.add(tally)
+        self._turn = (self._turn + 1) % self.num_workers
+        batch, self.loader.position, statistics = made
+        self.loader.statistics.add(statistics)
         return batch
 
 
-@contextmanager
-def _signals_held() -> Iterator[None]:
-    """What is started here never sees Ctrl-C or SIGTERM: they are for the parent to handle."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _serve(recipe: _Recipe, worker: int, workers: int, end: Connection) -> None:
+def _serve(
+    folders: list[Path], options: dict[str, Any], worker: int, workers: int, end: Connection
+) -> None:
     """A worker's life: make its batches until nobody takes them."""
     try:
-        loader = recipe.build()
+        loader = Loader(Store(folders), **options)
         for _ in range(worker):
             loader.skip()
         while True:
-            loader.tally = Tally()
+            loader.statistics = LoaderStatistics()
             batch = next(loader)
-            end.send((batch, loader.position, loader.tally))
+            end.send((batch, loader.position, loader.statistics))
             for _ in range(workers - 1):
                 loader.skip()
     except StopIteration:

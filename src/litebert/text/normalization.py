@@ -1,6 +1,6 @@
-"""Cleaning: what happens to text before it is cut into pieces, as named recipes.
+"""Normalization: what happens to text before it is cut into tokens, by name.
 
-A recipe is chosen when a tokenizer is trained and stored with it, because ids mean nothing under
+One is chosen when a tokenizer is trained and stored with it, because ids mean nothing under
 another one.
 
     english       ALBERT's: NFKD, combining characters dropped, lower case. It destroys Hangul
@@ -14,7 +14,7 @@ another one.
 All but `none` also turn every run of whitespace into one space and trim the ends. Google collapses
 whitespace first and normalizes then; we do it last, so that a character that normalizes to a space
 (U+00A8) leaves no double one. SentencePiece drops doubled spaces itself, so the ids are the same.
-Lone surrogates, which no encoding can write, become U+FFFD under every recipe.
+Lone surrogates, which no encoding can write, become U+FFFD under all of them.
 """
 
 from __future__ import annotations
@@ -23,74 +23,79 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 from litebert.base.errors import SettingsError, did_you_mean
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
+Aligned = tuple[str, list[int], list[int]]  # text, and where each character came from
+
 _LAST_PLANE_WITH_MARKS = 0x20000  # ideographs beyond; nothing there combines
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Normalization:
     """A normal form that can be taken cluster by cluster, then lower case, then whitespace."""
 
-    normalize: Callable[[str], str]
-    lower: bool
-    collapse: bool
-    folds: bool = False  # the case of ASCII letters never matters, whatever stands around them
+    form: Callable[[str], str]
+    lowercase: bool
+    collapse_spaces: bool
+    folds_case: bool = False  # that of ASCII letters never matters, whatever stands around them
 
 
-def clean(text: str, recipe: str) -> str:
+def normalize(text: str, normalization: str) -> str:
     """The text as the tokenizer's model sees it."""
-    steps = recipe_named(recipe)
-    text = steps.normalize(_without_surrogates(text))
-    if steps.lower:
+    steps = find_normalization(normalization)
+    text = steps.form(_without_surrogates(text))
+    if steps.lowercase:
         text = text.lower()
-    return " ".join(text.split()) if steps.collapse else text
+    return " ".join(text.split()) if steps.collapse_spaces else text
 
 
-def clean_aligned(text: str, recipe: str) -> tuple[str, list[int], list[int]]:
-    """The cleaned text and, for each of its characters, the original [start, end) it came from.
+def normalize_with_offsets(text: str, normalization: str) -> Aligned:
+    """The normalized text and, for each of its characters, the original [start, end) it came from.
 
     Characters that may melt together (a letter and its accents, the jamo of a syllable) share
     one range.
     """
-    steps = recipe_named(recipe)
+    steps = find_normalization(normalization)
     text = _without_surrogates(text)
     parts, starts, ends = [], [], []
     for start, end in clusters(text):
-        part = steps.normalize(text[start:end])
+        part = steps.form(text[start:end])
         parts.append(part)
         starts += [start] * len(part)
         ends += [end] * len(part)
     aligned = "".join(parts), starts, ends
-    if steps.lower:
+    if steps.lowercase:
         aligned = _lower_aligned(*aligned)
-    return _collapse_aligned(*aligned) if steps.collapse else aligned
+    return _collapse_aligned(*aligned) if steps.collapse_spaces else aligned
 
 
-def clean_words(words: list[str], recipe: str) -> list[str]:
-    """Each word cleaned, as `clean` would; ASCII words all at once. No word may hold a space."""
-    steps = recipe_named(recipe)
-    if not steps.collapse:
-        return [word if word.isascii() else clean(word, recipe) for word in words]
+def normalize_words(words: list[str], normalization: str) -> list[str]:
+    """Each word as `normalize` gives it; ASCII words all at once. No word may hold a space."""
+    steps = find_normalization(normalization)
+    if not steps.collapse_spaces:
+        return [word if word.isascii() else normalize(word, normalization) for word in words]
     plain = [word for word in words if word.isascii()]
-    text = steps.normalize(" ".join(plain))
-    if steps.lower:
+    text = steps.form(" ".join(plain))
+    if steps.lowercase:
         text = text.lower()
     parts = text.split(" ")
     if len(parts) != len(plain) or parts != text.split():  # odd whitespace, or nothing left
-        return [clean(word, recipe) for word in words]
-    cleaned = iter(parts)
-    return [next(cleaned) if word.isascii() else clean(word, recipe) for word in words]
+        return [normalize(word, normalization) for word in words]
+    plain_parts = iter(parts)
+    return [
+        next(plain_parts) if word.isascii() else normalize(word, normalization) for word in words
+    ]
 
 
-def recipe_named(name: str) -> Recipe:
-    """The recipe of that name."""
-    if name not in RECIPES:
-        raise SettingsError(f"cleaning {name!r} is not known; {did_you_mean(name, RECIPES)}")
-    return RECIPES[name]
+def find_normalization(name: str) -> Normalization:
+    """A normalization by name."""
+    if name not in NORMALIZATIONS:
+        known = did_you_mean(name, NORMALIZATIONS)
+        raise SettingsError(f"normalization {name!r} is not known; {known}")
+    return NORMALIZATIONS[name]
 
 
 def clusters(text: str) -> Iterator[tuple[int, int]]:
@@ -154,14 +159,6 @@ def _nfkd_without_combining(text: str) -> str:
     return "".join([character for character in text if not unicodedata.combining(character)])
 
 
-def _nfkc(text: str) -> str:
-    return unicodedata.normalize("NFKC", text)
-
-
-def _unchanged(text: str) -> str:
-    return text
-
-
 def _bert_uncased(text: str) -> str:
     return _bert_normalizer(True).normalize_str(text)
 
@@ -172,7 +169,7 @@ def _bert_cased(text: str) -> str:
 
 @cache
 def _bert_normalizer(lower: bool):
-    """BERT's cleaning by the library whose ids we promise, so that its tables decide."""
+    """BERT's normalization by the library whose ids we promise, so that its tables decide."""
     from tokenizers.normalizers import BertNormalizer
 
     return BertNormalizer(
@@ -184,9 +181,7 @@ def _without_surrogates(text: str) -> str:
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
-def _lower_aligned(
-    text: str, starts: list[int], ends: list[int]
-) -> tuple[str, list[int], list[int]]:
+def _lower_aligned(text: str, starts: list[int], ends: list[int]) -> Aligned:
     """Lower case of the whole (a final sigma depends on its neighbours), widths one by one."""
     widths = [len(character.lower()) for character in text]
     if any(width != 1 for width in widths):
@@ -195,9 +190,7 @@ def _lower_aligned(
     return text.lower(), starts, ends
 
 
-def _collapse_aligned(
-    text: str, starts: list[int], ends: list[int]
-) -> tuple[str, list[int], list[int]]:
+def _collapse_aligned(text: str, starts: list[int], ends: list[int]) -> Aligned:
     kept, kept_starts, kept_ends = [], [], []
     for character, start, end in zip(text, starts, ends, strict=True):
         if not character.isspace():
@@ -215,11 +208,12 @@ def _collapse_aligned(
     return "".join(kept), kept_starts, kept_ends
 
 
-RECIPES = {
-    "english": Recipe(_nfkd_without_combining, lower=True, collapse=True, folds=True),
-    "multilingual": Recipe(_nfkc, lower=False, collapse=True),
-    "lower": Recipe(_nfkc, lower=True, collapse=True),
-    "none": Recipe(_unchanged, lower=False, collapse=False),
-    "bert-uncased": Recipe(_bert_uncased, lower=False, collapse=True, folds=True),
-    "bert-cased": Recipe(_bert_cased, lower=False, collapse=True),
+_nfkc = partial(unicodedata.normalize, "NFKC")
+NORMALIZATIONS = {
+    "english": Normalization(_nfkd_without_combining, True, True, folds_case=True),
+    "multilingual": Normalization(_nfkc, lowercase=False, collapse_spaces=True),
+    "lower": Normalization(_nfkc, lowercase=True, collapse_spaces=True),
+    "none": Normalization(str, lowercase=False, collapse_spaces=False),
+    "bert-uncased": Normalization(_bert_uncased, False, True, folds_case=True),
+    "bert-cased": Normalization(_bert_cased, lowercase=False, collapse_spaces=True),
 }

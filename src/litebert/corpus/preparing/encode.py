@@ -1,7 +1,7 @@
-"""Units of raw text to a shard of ids: the work of `litebert prepare` that runs in parallel.
+"""Chunks of raw text to a shard of ids: the work of `litebert prepare` that runs in parallel.
 
 Read documents, split them into sentences, encode the sentences, a few thousand at a time. The
-result is a pure function of the units, the tokenizer and the settings.
+result is a pure function of the chunks, the tokenizer and the settings.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from itertools import chain, islice
 import numpy as np
 from numpy.typing import NDArray
 
+from litebert.base.ragged import IntArray, row_ids
+from litebert.corpus.preparing.work_units import PrepareSettings
 from litebert.corpus.shard import Shard, build_shard
 from litebert.corpus.store import Counts
+from litebert.reading.chunks import Chunk
 from litebert.reading.records import EMPTY, Document, Skipped, read_documents
-from litebert.reading.sources import ReadSettings, Unit
 from litebert.text.sentences import split_sentences
 from litebert.text.tokenizer import Tokenizer
 
@@ -30,7 +32,7 @@ STAGES = ("read", "hash", "split", "encode")
 
 
 @dataclass
-class Encoded:
+class EncodedShard:
     """A shard, what it holds, and where the time went (seconds by stage)."""
 
     shard: Shard
@@ -39,17 +41,17 @@ class Encoded:
     seconds: dict[str, float]
 
 
-def encode_units(
-    units: Iterable[Unit], tokenizer: Tokenizer, reading: ReadSettings, language: str, name: str
-) -> Encoded:
-    """Turn units into a shard."""
+def encode_chunks(
+    chunks: Iterable[Chunk], tokenizer: Tokenizer, settings: PrepareSettings, name: str
+) -> EncodedShard:
+    """Turn chunks into a shard."""
     skipped = Skipped()
     seconds: dict[str, float] = dict.fromkeys(STAGES, 0.0)
     parts = [_Part.empty(tokenizer)]
     size = 0
-    found = chain.from_iterable(read_documents(unit, reading, skipped) for unit in units)
+    found = chain.from_iterable(read_documents(chunk, settings, skipped) for chunk in chunks)
     for group in _groups(_timed(found, seconds, "read")):
-        part, size_here = _encode_documents(group, tokenizer, language, seconds)
+        part, size_here = _encode_documents(group, tokenizer, settings.language, seconds)
         parts.append(part)
         size += size_here
         if lost := len(group) - len(part.keys):
@@ -66,11 +68,11 @@ def encode_units(
         sentences=len(shard.sentences) - 1,
         tokens=len(shard.ids),
         blocks=len(shard.blocks) - 1,
-        unknown=int(np.count_nonzero(shard.ids == tokenizer.special.unk)),
-        bytes=size,
+        unknown_tokens=int(np.count_nonzero(shard.ids == tokenizer.special.unk)),
+        text_bytes=size,
         skipped=dict(sorted(skipped.counts.items())),
     )
-    return Encoded(shard, counts, skipped.messages, seconds)
+    return EncodedShard(shard, counts, skipped.messages, seconds)
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,8 @@ class _Part:
     """Some documents of a shard: ids, tokens a sentence, sentences a document, keys."""
 
     ids: NDArray[np.unsignedinteger]
-    sentences: NDArray[np.int64]
-    documents: NDArray[np.int64]
+    sentences: IntArray
+    documents: IntArray
     keys: NDArray[np.uint64]
 
     @classmethod
@@ -115,8 +117,8 @@ def _encode_documents(
     sentences = [_sentences(document, language, tokenizer.kind) for document in group]
     split = time.perf_counter()
     ids, lengths = tokenizer.encode_batch([one for document in sentences for one in document])
-    owner = np.repeat(np.arange(len(group)), [len(document) for document in sentences])
-    said = lengths > 0  # nothing may be left of a sentence after cleaning
+    owner = row_ids([len(document) for document in sentences])
+    said = lengths > 0  # nothing may be left of a sentence after normalization
     documents = np.bincount(owner[said], minlength=len(group))
     kept = documents > 0
     part = _Part(
@@ -136,21 +138,25 @@ def _raw(document: Document) -> bytes:
     return text.encode()
 
 
-def _sentences(document: Document, language: str, kind: str) -> list[str]:
-    """The sentences; for byte-level BPE, whose spaces are letters, with the space before each."""
+def document_sentences(document: Document, language: str) -> list[str]:
+    """The sentences of a document."""
     if document.text is not None:
-        found = split_sentences(document.text, language)
-    else:
-        found = [one.strip() for one in document.sentences or ()]
+        return split_sentences(document.text, language)
+    return document.sentences or []
+
+
+def _sentences(document: Document, language: str, kind: str) -> list[str]:
+    """Those to encode; for byte-level BPE, whose spaces are letters, with the space before each."""
+    found = document_sentences(document, language)
     if any(len(one) > LONGEST_SENTENCE for one in found):
         found = [part for one in found for part in _cut(one)]
-    if kind != "bytes":
+    if kind != "bpe":
         return found
     return [one if not place else f" {one}" for place, one in enumerate(found)]
 
 
 def _cut(sentence: str) -> Iterator[str]:
-    """Text without sentence ends in pieces that fit in a sample: truncation would lose the rest."""
+    """Text without sentence ends in parts that fit in a sample: truncation would lose the rest."""
     start = 0
     while len(sentence) - start > LONGEST_SENTENCE:
         stop = sentence.rfind(" ", start + LONGEST_SENTENCE // 2, start + LONGEST_SENTENCE)

@@ -1,7 +1,7 @@
-"""Cutting a stream of bytes into spans of about the same size, between two documents.
+"""Where documents end, and a stream of bytes split there into spans of about the same size.
 
-The rule: from the start of a span go to the next multiple of `unit_bytes`, then on to the first
-document boundary. It depends on nothing but content and `unit_bytes`, so that a file and its
+The rule: from the start of a span go to the next multiple of `chunk_bytes`, then on to the first
+document boundary. It depends on nothing but content and `chunk_bytes`, so that a file and its
 compressed copy are cut alike, and so that a plain file is cut by looking only at those places.
 CSV is the exception: whether a line end is inside quotes depends on everything before it.
 """
@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from litebert.reading.streams import PIECE, DamagedError, Stream
+from litebert.reading.decoders import BUFFER_BYTES
+from litebert.reading.streams import DamagedError, Stream
 
 LARGEST_RECORD = 64 * 2**20
 _SCAN = 2**16  # a boundary is usually near
@@ -38,11 +39,9 @@ class LineEnd:
 
     needs_all = False
 
-    def pass_over(self, piece: bytes) -> None:
-        """Nothing to note."""
+    def pass_over(self, piece: bytes) -> None: ...
 
     def find(self, piece: bytes) -> int:
-        """The place after the first newline."""
         return piece.find(b"\n") + 1
 
 
@@ -57,11 +56,9 @@ class BlankLine:
         self._open = False  # the last piece ended in what may become a blank line
 
     def pass_over(self, piece: bytes) -> None:
-        """A line that starts before the place of search does not count."""
-        self._open = False
+        self._open = False  # a line that starts before the place of search does not count
 
     def find(self, piece: bytes) -> int:
-        """The place after the first blank line."""
         found = self._rest_of_blank.match(piece) if self._open else None
         found = found or self._blank.search(piece)
         if found:
@@ -81,11 +78,9 @@ class UnquotedLineEnd:
         self._inside = False
 
     def pass_over(self, piece: bytes) -> None:
-        """Count the quotes."""
         self._inside ^= piece.count(b'"') % 2 == 1
 
     def find(self, piece: bytes) -> int:
-        """The place after the first newline outside quotes."""
         start = 0
         while newline := piece.find(b"\n", start) + 1:
             self._inside ^= piece.count(b'"', start, newline) % 2 == 1
@@ -101,16 +96,14 @@ class EndOfFile:
 
     needs_all = False
 
-    def pass_over(self, piece: bytes) -> None:
-        """Nothing to note."""
+    def pass_over(self, piece: bytes) -> None: ...
 
     def find(self, piece: bytes) -> int:
-        """There is none before the end."""
         return 0
 
 
 @dataclass(frozen=True)
-class Span:
+class ByteSpan:
     """Bytes [start, stop) of a stream; `text` holds them when they were asked for."""
 
     start: int
@@ -145,27 +138,29 @@ class _Keeper:
         return text[:most]
 
 
-def cut_spans(stream: Stream, boundary: Boundary, unit_bytes: int, *, keep: bool) -> Iterator[Span]:
+def split_spans(
+    stream: Stream, boundary: Boundary, chunk_bytes: int, *, keep: bool
+) -> Iterator[ByteSpan]:
     """All spans from the stream's place to its end; `keep` says whether to return their bytes."""
     keeper = _Keeper(keep)
     while True:
         start, newlines = stream.here, keeper.newlines
-        target = (start // unit_bytes + 1) * unit_bytes
+        target = (start // chunk_bytes + 1) * chunk_bytes
         try:
             _go_to(stream, boundary, target, keeper)
             found = _go_to_boundary(stream, boundary, LARGEST_RECORD, keeper)
             ended = not found and stream.at_end()
         except DamagedError as error:
-            yield Span(start, stream.here, keeper.take(), newlines, damage=str(error))
+            yield ByteSpan(start, stream.here, keeper.take(), newlines, damage=str(error))
             return
         if ended and stream.here == start:
             return
         if found or ended:
-            yield Span(start, stream.here, keeper.take(), newlines)
+            yield ByteSpan(start, stream.here, keeper.take(), newlines)
             continue
         # A little of a record that is too long is enough to show where it starts.
-        stop = min(target + PIECE, stream.here)
-        yield Span(start, stop, keeper.take(stop - start), newlines, overlong=True)
+        stop = min(target + BUFFER_BYTES, stream.here)
+        yield ByteSpan(start, stop, keeper.take(stop - start), newlines, overlong=True)
         if isinstance(boundary, EndOfFile):
             return
         _pass_record(stream, boundary, keeper)
@@ -174,7 +169,7 @@ def cut_spans(stream: Stream, boundary: Boundary, unit_bytes: int, *, keep: bool
 def first_record(stream: Stream, boundary: Boundary) -> bytes | None:
     """The first record of a stream (a table's header) with its line end; None if too long."""
     keeper = _Keeper(True)
-    if _go_to_boundary(stream, boundary, PIECE, keeper) or stream.at_end():
+    if _go_to_boundary(stream, boundary, BUFFER_BYTES, keeper) or stream.at_end():
         return keeper.take()
     return None
 
@@ -204,7 +199,7 @@ def _go_to_boundary(stream: Stream, boundary: Boundary, most: int, keeper: _Keep
 def _pass_record(stream: Stream, boundary: Boundary, keeper: _Keeper) -> None:
     """To the end of a record of any length; damage is left for the next read to meet again."""
     try:
-        while not _go_to_boundary(stream, boundary, PIECE, keeper) and not stream.at_end():
+        while not _go_to_boundary(stream, boundary, BUFFER_BYTES, keeper) and not stream.at_end():
             keeper.take()
         keeper.take()
     except DamagedError:

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from litebert.base.batch import Batch
+from litebert.base.batches import Batch
 from litebert.base.errors import SettingsError
-from litebert.corpus.arrange import ARRANGEMENTS, Arrangement, Samples, arrange, arrangement
-from litebert.corpus.batch import assemble
-from litebert.corpus.window import Window
+from litebert.corpus.sampling.assemble import assemble
+from litebert.corpus.sampling.input_formats import INPUT_FORMATS, InputFormat, input_format
+from litebert.corpus.sampling.samples import Samples, make_samples
+from litebert.corpus.sampling.window import Window
 from tests.corpus.stores import (
     FIRST_ID,
     SPECIAL,
@@ -29,10 +30,10 @@ from tests.corpus.stores import (
     stub_tokenizer,
 )
 
-NAMES = sorted(ARRANGEMENTS)
-PAIRS = [name for name in NAMES if ARRANGEMENTS[name].form == "pair"]
+NAMES = sorted(INPUT_FORMATS)
+PAIRS = [name for name in NAMES if INPUT_FORMATS[name].form == "pair"]
 DECIDE_ORDER = ("albert", "albert-google")
-BORROW = ("bert", "segment-pair", "sentence-pair")
+RANDOM_NEXT = ("bert", "segment-pair", "sentence-pair")
 ONE_DOCUMENT = ("doc-sentences", "spanbert")
 
 documents = st.lists(
@@ -68,23 +69,25 @@ def check_primary(window: Window, samples: Samples, crosses: bool) -> None:
         assert (window.document_of[first] == window.document_of[last - 1]).all()
 
 
-def check_text(window: Window, samples: Samples, rules: Arrangement, text: int, joint: int) -> None:
+def check_text(
+    window: Window, samples: Samples, rules: InputFormat, text: int, between: int
+) -> None:
     """What stands in each sample is its primary text, whole unless too long, or borrowed."""
     cum, owner = window.sentences, document_of_token(window)
     for number in range(len(samples)):
         runs = runs_of(samples, number)
         low, high = int(cum[samples.first[number]]), int(cum[samples.last[number]])
         size = sum(end - start for start, end in runs)
-        separators = len(runs) - 1 if rules.form == "full" else joint * (len(runs) - 1)
+        separators = len(runs) - 1 if rules.form == "full" else between * (len(runs) - 1)
         assert all(start < end for start, end in runs)
         assert size + separators <= text
         assert all(owner[start] == owner[end - 1] for start, end in runs)
-        if samples.dropped[number]:
+        if samples.truncated[number]:
             assert size + separators == text, "dropped more than needed"
         borrowed = [run for run in runs if not low <= run[0] < high]
         own = sorted(run for run in runs if run not in borrowed)
-        assert samples.borrowed[number] == sum(end - start for start, end in borrowed)
-        if not samples.dropped[number]:
+        assert samples.random_next[number] == sum(end - start for start, end in borrowed)
+        if not samples.truncated[number]:
             assert own[0][0] == low
             assert own[-1][1] == high
             assert all(one[1] == two[0] for one, two in pairwise(own))
@@ -101,10 +104,16 @@ def check_text(window: Window, samples: Samples, rules: Arrangement, text: int, 
             assert samples.labels[number] == 1
 
 
-def check_layout(window: Window, samples: Samples, batch: Batch, rules: Arrangement) -> None:
+def check_layout(window: Window, samples: Samples, batch: Batch, rules: InputFormat) -> None:
     """[CLS] A [SEP] B [SEP] with types 0 0 0 1 1, token by token."""
     edges = np.concatenate([[0], np.cumsum(batch.lengths)]).tolist()
-    assert edges[-1] == len(batch.ids) == len(batch.types) == len(batch.inside) == len(batch.begins)
+    assert (
+        edges[-1]
+        == len(batch.ids)
+        == len(batch.token_types)
+        == len(batch.is_text)
+        == len(batch.segment_starts)
+    )
     for number in range(len(samples)):
         ids, types, inside, begins = [SPECIAL.cls], [0], [False], [False]
         for place, (start, end) in enumerate(runs_of(samples, number)):
@@ -116,9 +125,9 @@ def check_layout(window: Window, samples: Samples, batch: Batch, rules: Arrangem
             begins += [True] + [False] * len(text)
         here = slice(edges[number], edges[number + 1])
         assert batch.ids[here].tolist() == ids
-        assert batch.types[here].tolist() == types
-        assert batch.inside[here].tolist() == inside
-        assert batch.begins[here].tolist() == begins
+        assert batch.token_types[here].tolist() == types
+        assert batch.is_text[here].tolist() == inside
+        assert batch.segment_starts[here].tolist() == begins
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -132,10 +141,10 @@ def check_layout(window: Window, samples: Samples, batch: Batch, rules: Arrangem
 def test_any_documents_at_any_length(
     name: str, documents: list[list[int]], length: int, seed: int, copy: int
 ) -> None:
-    window, rules = make_window(documents), ARRANGEMENTS[name]
-    samples = arrange(window, rules, length, seed, copy)
+    window, rules = make_window(documents), INPUT_FORMATS[name]
+    samples = make_samples(window, rules, length, seed, copy)
     check_primary(window, samples, rules.form == "full")
-    check_text(window, samples, rules, length - 2, joint=1)
+    check_text(window, samples, rules, length - 2, between=1)
     batch = assemble(window, samples, stub_tokenizer())
     assert batch.lengths.max() <= length
     assert batch.lengths.tolist() == samples.lengths(1).tolist()
@@ -148,42 +157,42 @@ def test_any_documents_at_any_length(
 def test_roberta_has_two_separators_in_a_pair_and_no_types(
     name: str, documents: list[list[int]], length: int, seed: int
 ) -> None:
-    window, rules = make_window(documents), ARRANGEMENTS[name]
-    joint = 2 if rules.form == "pair" else 1
-    samples = arrange(window, rules, length, seed, 0, joint)
+    window, rules = make_window(documents), INPUT_FORMATS[name]
+    separators = 2 if rules.form == "pair" else 1
+    samples = make_samples(window, rules, length, seed, 0, separators)
     check_primary(window, samples, rules.form == "full")
-    check_text(window, samples, rules, length - 2, joint)
-    batch = assemble(window, samples, stub_tokenizer("bytes"), joint)
+    check_text(window, samples, rules, length - 2, separators)
+    batch = assemble(window, samples, stub_tokenizer("bpe"), separators)
     assert batch.lengths.max() <= length
-    assert batch.lengths.tolist() == samples.lengths(joint).tolist()
-    assert not batch.types.any()
+    assert batch.lengths.tolist() == samples.lengths(separators).tolist()
+    assert not batch.token_types.any()
     edges = np.concatenate([[0], np.cumsum(batch.lengths)]).tolist()
     for number in range(len(samples)):
         wanted = [SPECIAL.cls]
         for place, (start, end) in enumerate(runs_of(samples, number)):
-            wanted += [SPECIAL.sep] * joint * (place > 0) + window.ids[start:end].tolist()
+            wanted += [SPECIAL.sep] * separators * (place > 0) + window.ids[start:end].tolist()
         assert batch.ids[edges[number] : edges[number + 1]].tolist() == [*wanted, SPECIAL.sep]
 
 
 @pytest.mark.parametrize("name", ["albert", "electra", "plain-pairs"])
 def test_no_room_is_kept_for_separators_that_a_lone_sentence_does_not_have(name: str) -> None:
     window = make_window([[30]] * 50)
-    for joint in (1, 2):
-        samples = arrange(window, ARRANGEMENTS[name], 12, 0, 0, joint)
-        assert (samples.lengths(joint) == 12).all(), joint
+    for separators in (1, 2):
+        samples = make_samples(window, INPUT_FORMATS[name], 12, 0, 0, separators)
+        assert (samples.lengths(separators) == 12).all(), separators
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_token_once_by_tracing_ids(name: str) -> None:
     """Where nothing is truncated each token of the split stands in one sample, borrowed aside."""
     lengths = random_lengths(1, 400, sentences=(1, 9), tokens=(1, 9))
-    window, rules = make_window(lengths), ARRANGEMENTS[name]
-    samples = arrange(window, rules, 512, 0, 0)
-    assert not samples.dropped.any()
+    window, rules = make_window(lengths), INPUT_FORMATS[name]
+    samples = make_samples(window, rules, 512, 0, 0)
+    assert not samples.truncated.any()
     batch = assemble(window, samples, stub_tokenizer())
-    seen = Counter((batch.ids[batch.inside] - FIRST_ID).tolist())
+    seen = Counter((batch.ids[batch.is_text] - FIRST_ID).tolist())
     borrowed: Counter[int] = Counter()
-    for number in np.flatnonzero(samples.borrowed):
+    for number in np.flatnonzero(samples.random_next):
         start, end = runs_of(samples, int(number))[1]
         borrowed.update(range(start, end))
     assert seen - borrowed == Counter(range(len(window.ids)))
@@ -197,15 +206,15 @@ def test_every_token_once_by_tracing_ids(name: str) -> None:
 @pytest.mark.parametrize("length", [16, 64])
 def test_every_sentence_once_with_truncation(name: str, length: int) -> None:
     window = make_window(random_lengths(2, 500))
-    samples = arrange(window, ARRANGEMENTS[name], length, 3, 1)
+    samples = make_samples(window, INPUT_FORMATS[name], length, 3, 1)
     seen = np.zeros(len(window.sentences) - 1, dtype=int)
     for first, last in zip(samples.first, samples.last, strict=True):
         seen[first:last] += 1
     assert (seen == 1).all()
     text = samples.lengths(1) - 2 - (np.diff(samples.fragments) - 1)
     whole = np.diff(window.sentences[np.stack([samples.first, samples.last])], axis=0)[0]
-    plain = samples.borrowed == 0
-    assert (text + samples.dropped)[plain].tolist() == whole[plain].tolist()
+    plain = samples.random_next == 0
+    assert (text + samples.truncated)[plain].tolist() == whole[plain].tolist()
 
 
 @pytest.mark.parametrize("name", ["albert", "plain-pairs", "electra", *ONE_DOCUMENT])
@@ -216,8 +225,8 @@ def test_what_a_sample_becomes_depends_on_its_names_alone(name: str) -> None:
     few = make_window(lengths[20:40])
     few = Window(few.ids, few.sentences, few.documents, window.keys[20:40])
     shift = int(window.sentences[window.documents[20]])
-    whole = arrange(window, ARRANGEMENTS[name], 40, 5, 2)
-    part = arrange(few, ARRANGEMENTS[name], 40, 5, 2)
+    whole = make_samples(window, INPUT_FORMATS[name], 40, 5, 2)
+    part = make_samples(few, INPUT_FORMATS[name], 40, 5, 2)
     every = {
         int(key): (runs_of(whole, number), int(whole.labels[number]))
         for number, key in enumerate(whole.keys)
@@ -230,7 +239,7 @@ def test_what_a_sample_becomes_depends_on_its_names_alone(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_seed_and_copy_both_change_the_samples(name: str) -> None:
     window = make_window(random_lengths(4, 100))
-    kept = [arrange(window, ARRANGEMENTS[name], 40, seed, copy) for seed, copy in
+    kept = [make_samples(window, INPUT_FORMATS[name], 40, seed, copy) for seed, copy in
             ((0, 0), (1, 0), (0, 1), (0, 0))]  # fmt: skip
     assert len({int(key) for samples in kept[:3] for key in samples.keys}) == sum(
         map(len, kept[:3])
@@ -244,7 +253,7 @@ def test_seed_and_copy_both_change_the_samples(name: str) -> None:
 def test_taking_samples_keeps_their_columns_together() -> None:
     window = make_window(random_lengths(5, 80))
     for name in ("albert", "full-sentences"):
-        samples = arrange(window, ARRANGEMENTS[name], 48, 0, 0)
+        samples = make_samples(window, INPUT_FORMATS[name], 48, 0, 0)
         chosen = np.random.default_rng(0).permutation(len(samples))[:17]
         taken = samples.take(chosen)
         for place, number in enumerate(chosen.tolist()):
@@ -260,14 +269,14 @@ def test_taking_samples_keeps_their_columns_together() -> None:
 def test_a_window_without_documents_gives_no_samples(name: str) -> None:
     empty = np.zeros(1, dtype=np.int64)
     window = Window(np.zeros(0, np.uint16), empty, empty, np.zeros(0, np.uint64))
-    samples = arrange(window, ARRANGEMENTS[name], 64, 0, 0)
+    samples = make_samples(window, INPUT_FORMATS[name], 64, 0, 0)
     assert len(samples) == 0
     assert len(assemble(window, samples, stub_tokenizer())) == 0
 
 
 def test_an_unknown_arrangement_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(SettingsError, match="'albert'"):
-        arrangement("alber")
+        input_format("alber")
 
 
 # Labels and lone sentences.
@@ -286,7 +295,7 @@ def order_of(window: Window, samples: Samples) -> dict[str, Any]:
 @pytest.mark.parametrize("name", DECIDE_ORDER)
 def test_sentence_order_is_a_fair_coin_and_its_label_says_so(name: str) -> None:
     window = make_window(random_lengths(6, 70_000, sentences=(2, 5), tokens=(1, 12)))
-    samples = arrange(window, ARRANGEMENTS[name], 64, 0, 0)
+    samples = make_samples(window, INPUT_FORMATS[name], 64, 0, 0)
     found = order_of(window, samples)
     labels = samples.labels[found["pairs"]]
     assert (labels[found["ordered"]] == 0).all()
@@ -297,26 +306,26 @@ def test_sentence_order_is_a_fair_coin_and_its_label_says_so(name: str) -> None:
     assert abs(share - 0.5) < binomial_error(count, 0.5)
 
 
-@pytest.mark.parametrize("name", BORROW)
+@pytest.mark.parametrize("name", RANDOM_NEXT)
 def test_borrowing_is_a_fair_coin_and_its_label_says_so(name: str) -> None:
     # A chunk of one sentence always borrows; first chunks of one-token sentences have two or more.
     window = make_window(random_lengths(7, 12_000, sentences=(2, 6), tokens=(1, 1)))
-    samples = arrange(window, ARRANGEMENTS[name], 64, 0, 0)
+    samples = make_samples(window, INPUT_FORMATS[name], 64, 0, 0)
     found = order_of(window, samples)
     assert found["pairs"].all()
     assert not found["swapped"].any()
     assert (samples.labels == np.where(found["same"], 0, 1)).all()
-    assert ((samples.borrowed > 0) == ~found["same"]).all()
+    assert ((samples.random_next > 0) == ~found["same"]).all()
     opening = np.isin(samples.first, window.documents[:-1])
     share = samples.labels[opening].mean()
     assert binomial_error(int(opening.sum()), 0.5) < 0.03
     assert abs(share - 0.5) < binomial_error(int(opening.sum()), 0.5)
 
 
-@pytest.mark.parametrize("name", BORROW)
+@pytest.mark.parametrize("name", RANDOM_NEXT)
 def test_a_lone_sentence_always_borrows_for_next_sentence_prediction(name: str) -> None:
     window = make_window([[5]] * 500)
-    samples = arrange(window, ARRANGEMENTS[name], 64, 0, 0)
+    samples = make_samples(window, INPUT_FORMATS[name], 64, 0, 0)
     assert (samples.labels == 1).all()
     assert (np.diff(samples.fragments) == 2).all()
 
@@ -324,7 +333,7 @@ def test_a_lone_sentence_always_borrows_for_next_sentence_prediction(name: str) 
 def test_displaced_sentences_are_put_back() -> None:
     """BERT: after a borrowed second segment the next chunk begins where it would have."""
     window = make_window([[1] * 30] * 3000)
-    samples = arrange(window, ARRANGEMENTS["segment-pair"], 23, 0, 0)  # 20 tokens of text
+    samples = make_samples(window, INPUT_FORMATS["segment-pair"], 23, 0, 0)  # 20 tokens of text
     borrowed = samples.labels == 1
     own = samples.last - samples.first
     assert (own[~borrowed] <= 20).all()
@@ -342,7 +351,7 @@ def test_borrowed_documents_and_sentences_are_drawn_alike() -> None:
     found = np.zeros((40, 40), dtype=int)
     start = np.zeros(6, dtype=int)
     for copy in range(200):
-        samples = arrange(window, ARRANGEMENTS["sentence-pair"], 32, 0, copy)
+        samples = make_samples(window, INPUT_FORMATS["sentence-pair"], 32, 0, copy)
         chosen = np.flatnonzero(samples.labels == 1)
         there = samples.starts[samples.fragments[chosen] + 1] // 2
         np.add.at(found, (window.document_of[samples.first[chosen]], there // 6), 1)
@@ -358,19 +367,19 @@ def test_borrowed_documents_and_sentences_are_drawn_alike() -> None:
 def test_the_only_document_has_nobody_to_borrow_from() -> None:
     window = make_window([[3, 4, 5, 6]])
     for name in NAMES:
-        samples = arrange(window, ARRANGEMENTS[name], 32, 0, 0)
-        assert not samples.borrowed.any()
+        samples = make_samples(window, INPUT_FORMATS[name], 32, 0, 0)
+        assert not samples.random_next.any()
         check_primary(window, samples, crosses=False)
 
 
 def test_albert_never_puts_two_documents_into_an_order_decision() -> None:
     window = make_window(random_lengths(8, 5000, sentences=(1, 4), tokens=(1, 60)))
-    samples = arrange(window, ARRANGEMENTS["albert"], 48, 0, 0)
+    samples = make_samples(window, INPUT_FORMATS["albert"], 48, 0, 0)
     owner = document_of_token(window)
     sample = np.repeat(np.arange(len(samples)), np.diff(samples.fragments))
     documents = {(int(s), int(d)) for s, d in zip(sample, owner[samples.starts], strict=True)}
     assert len(documents) == len(samples)
-    assert not samples.borrowed.any()
+    assert not samples.random_next.any()
     lone = samples.last - samples.first == 1
     assert lone.any()
     assert (samples.labels[lone] == -1).all()
@@ -381,7 +390,7 @@ def test_albert_never_puts_two_documents_into_an_order_decision() -> None:
 
 def test_google_borrows_for_a_lone_sentence_and_calls_it_swapped() -> None:
     window = make_window(random_lengths(8, 5000, sentences=(1, 4), tokens=(1, 60)))
-    samples = arrange(window, ARRANGEMENTS["albert-google"], 48, 0, 0)
+    samples = make_samples(window, INPUT_FORMATS["albert-google"], 48, 0, 0)
     lone = samples.last - samples.first == 1
     owner = document_of_token(window)
     first = samples.fragments[:-1]
@@ -395,7 +404,7 @@ def test_google_borrows_for_a_lone_sentence_and_calls_it_swapped() -> None:
 @pytest.mark.parametrize("name", ["electra", "plain-pairs", "full-sentences", *ONE_DOCUMENT])
 def test_where_nothing_is_decided_there_is_no_label(name: str) -> None:
     window = make_window(random_lengths(9, 300))
-    samples = arrange(window, ARRANGEMENTS[name], 64, 0, 0)
+    samples = make_samples(window, INPUT_FORMATS[name], 64, 0, 0)
     assert (samples.labels == -1).all()
     if name in PAIRS:
         assert not order_of(window, samples)["swapped"].any()
@@ -403,7 +412,7 @@ def test_where_nothing_is_decided_there_is_no_label(name: str) -> None:
 
 def test_electra_leaves_a_tenth_of_the_pairs_single() -> None:
     window = make_window([[2] * 4] * 20_000)
-    samples = arrange(window, ARRANGEMENTS["electra"], 64, 0, 0)
+    samples = make_samples(window, INPUT_FORMATS["electra"], 64, 0, 0)
     several = samples.last - samples.first > 1
     share = (np.diff(samples.fragments)[several] == 1).mean()
     assert abs(share - 0.1) < binomial_error(int(several.sum()), 0.1)
@@ -420,8 +429,8 @@ def test_target_lengths(name: str, short: float) -> None:
     """Documents of one-token sentences show their target: the size of a chunk."""
     limit, count = 21, 12_000
     window = make_window([[1] * (2 * limit)] * count)
-    rules = ARRANGEMENTS[name].model_copy(update={"negatives": "none"})  # chunks in full view
-    samples = arrange(window, rules, limit + 3, 0, 0)
+    rules = INPUT_FORMATS[name].model_copy(update={"negatives": "none"})  # chunks in full view
+    samples = make_samples(window, rules, limit + 3, 0, 0)
     sizes = samples.last - samples.first
     target = sizes[np.isin(samples.first, window.documents[:-1])]
     assert len(target) == count
@@ -437,7 +446,7 @@ def test_target_lengths(name: str, short: float) -> None:
 
 def test_targets_differ_between_copies() -> None:
     window = make_window([[1] * 30] * 4000)
-    short = [arrange(window, ARRANGEMENTS["albert"], 24, 0, copy) for copy in (0, 1)]
+    short = [make_samples(window, INPUT_FORMATS["albert"], 24, 0, copy) for copy in (0, 1)]
     cut = [{int(d) for d in window.document_of[s.first[s.last - s.first < 9]]} for s in short]
     both = len(cut[0] & cut[1]) / max(len(cut[0]), 1)
     assert both < 0.8
@@ -448,7 +457,7 @@ def test_chunks_end_at_the_target_or_with_the_document(name: str) -> None:
     lengths = random_lengths(10, 2000, sentences=(1, 20), tokens=(1, 20))
     window = make_window(lengths)
     limit = 47
-    samples = arrange(window, ARRANGEMENTS[name], limit + 3, 0, 0)
+    samples = make_samples(window, INPUT_FORMATS[name], limit + 3, 0, 0)
     cum, stop = window.sentences, window.documents[window.document_of[samples.first] + 1]
     ended = samples.last == stop
     size = cum[samples.last] - cum[samples.first]
@@ -469,7 +478,7 @@ def test_chunks_end_at_the_target_or_with_the_document(name: str) -> None:
 def test_split_points_are_uniform(name: str, size: int) -> None:
     count = 8_000
     window = make_window([[3] * size] * count)
-    samples = arrange(window, ARRANGEMENTS[name], 64, 0, 0)
+    samples = make_samples(window, INPUT_FORMATS[name], 64, 0, 0)
     whole = samples.last - samples.first == size
     first = samples.fragments[:-1][whole]
     a = (samples.ends - samples.starts)[first] // 3
@@ -503,7 +512,7 @@ def truncate_literally(a: int, b: int, limit: int, coin: random.Random) -> tuple
 def truncated(a: int, b: int, limit: int, count: int, seed: int = 0) -> np.ndarray:
     """Front and back removed, and what is left, of many pairs of a and b tokens."""
     window = make_window([[a, b]] * count, seed)
-    samples = arrange(window, ARRANGEMENTS["sentence-pair"], limit + 3, seed, 0)
+    samples = make_samples(window, INPUT_FORMATS["sentence-pair"], limit + 3, seed, 0)
     first = samples.fragments[:-1][samples.labels == 0]
     document = samples.first[samples.labels == 0] // 2
     begin = document * (a + b)
@@ -549,9 +558,9 @@ def test_many_removed_tokens_are_binomial() -> None:
 @pytest.mark.parametrize("name", [*ONE_DOCUMENT, "full-sentences", "albert", "electra"])
 def test_a_sentence_longer_than_the_limit_loses_from_both_ends(name: str) -> None:
     window = make_window([[30]] * 20_000)
-    samples = arrange(window, ARRANGEMENTS[name], 12, 0, 0)
+    samples = make_samples(window, INPUT_FORMATS[name], 12, 0, 0)
     assert (samples.lengths(1) == 12).all()
-    assert (samples.dropped == 20).all()
+    assert (samples.truncated == 20).all()
     front = samples.starts - window.sentences[:-1]
     chances = np.array([math.comb(20, k) for k in range(21)]) / 2**20
     kept = chances * len(front) >= 5
@@ -566,7 +575,7 @@ def test_a_sentence_longer_than_the_limit_loses_from_both_ends(name: str) -> Non
 @pytest.mark.parametrize("length", [12, 40, 128])
 def test_whole_sentences_are_packed_until_the_next_would_not_fit(name: str, length: int) -> None:
     window = make_window(random_lengths(11, 400, sentences=(1, 12), tokens=(1, 30)))
-    samples = arrange(window, ARRANGEMENTS[name], length, 0, 0)
+    samples = make_samples(window, INPUT_FORMATS[name], length, 0, 0)
     owner, cum = window.document_of, window.sentences
     expected, first = [], 0
     while first < len(owner):
@@ -584,19 +593,19 @@ def test_whole_sentences_are_packed_until_the_next_would_not_fit(name: str, leng
 
 def test_full_sentences_cross_documents_with_one_separator() -> None:
     window = make_window([[2, 3], [4], [1, 1]])
-    samples = arrange(window, ARRANGEMENTS["full-sentences"], 64, 0, 0)
+    samples = make_samples(window, INPUT_FORMATS["full-sentences"], 64, 0, 0)
     batch = assemble(window, samples, stub_tokenizer())
     text = (np.arange(11) + FIRST_ID).tolist()
     sep = SPECIAL.sep
     assert batch.ids.tolist() == [SPECIAL.cls, *text[:5], sep, *text[5:9], sep, *text[9:], sep]
-    assert not batch.types.any()
+    assert not batch.token_types.any()
     assert samples.labels.tolist() == [-1]
 
 
 @pytest.mark.parametrize("name", ONE_DOCUMENT)
 def test_single_segments_never_cross_documents(name: str) -> None:
     window = make_window(random_lengths(12, 500))
-    samples = arrange(window, ARRANGEMENTS[name], 64, 0, 0)
+    samples = make_samples(window, INPUT_FORMATS[name], 64, 0, 0)
     assert (np.diff(samples.fragments) == 1).all()
     owner = document_of_token(window)
     assert (owner[samples.starts] == owner[samples.ends - 1]).all()

@@ -112,7 +112,7 @@ def first_difference(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> str
     return None
 
 
-def parse_sets(assignments: Iterable[str]) -> Tree:
+def parse_overrides(assignments: Iterable[str]) -> Tree:
     """`["model.hidden_size=256"]` as a tree. Values are TOML; a bare word is a string."""
     tree: Tree = {}
     for assignment in assignments:

@@ -1,4 +1,4 @@
-"""Where a store is made: a folder beside its destination that an interrupted run leaves behind.
+"""Staging: a folder beside a store's destination, where it is made, and resumed if interrupted.
 
 DIR.partial/plan.json    what is being made, and when the inputs were last changed
 DIR.partial/done/        a record of each finished shard
@@ -13,22 +13,22 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from litebert.base.config import first_difference
 from litebert.base.errors import FileError, SettingsError
-from litebert.base.files import hold, read_json, read_manifest, write_json
+from litebert.base.files import lock_folder, read_json, read_manifest, write_json
+from litebert.base.settings import first_difference
 from litebert.corpus.store import SHARDS, STORE, TOKENIZER, Store, StoreInfo
 from litebert.reading.sources import Source
 from litebert.text.tokenizer import Tokenizer
 
 
-def work_folder(out: Path) -> Path:
+def staging_folder(out: Path) -> Path:
     """The folder in which the store `out` is made."""
     if not out.name or os.path.ismount(out):
         raise SettingsError(f"{out}: a store cannot be put in its place; name a folder inside it")
     return out.with_name(out.name + ".partial")
 
 
-def is_there(out: Path, info: StoreInfo, sources: Sequence[Source]) -> bool:
+def is_finished(out: Path, info: StoreInfo, sources: Sequence[Source]) -> bool:
     """Whether the wanted store is finished already; anything else in its place is an error."""
     if not os.path.lexists(out) or (out.is_dir() and not any(out.iterdir())):
         return False
@@ -54,45 +54,45 @@ def _difference(there: StoreInfo, wanted: StoreInfo) -> str:
 
 
 @contextmanager
-def workplace(
+def staging(
     out: Path, info: StoreInfo, sources: Sequence[Source], tokenizer: Tokenizer
 ) -> Iterator[Path]:
     """The folder of an unfinished store, ours alone, new or as an earlier run left it."""
-    work = work_folder(out)
+    folder = staging_folder(out)
     try:
-        (work / "done").mkdir(parents=True, exist_ok=True)
-        (work / "store" / SHARDS).mkdir(parents=True, exist_ok=True)
-        with hold(work, "litebert prepare"):
-            _check_plan(work, info, sources)
-            tokenizer.save(work / "store" / TOKENIZER)
-            yield work
+        (folder / "done").mkdir(parents=True, exist_ok=True)
+        (folder / "store" / SHARDS).mkdir(parents=True, exist_ok=True)
+        with lock_folder(folder, "litebert prepare"):
+            _check_plan(folder, info, sources)
+            tokenizer.save(folder / "store" / TOKENIZER)
+            yield folder
     except OSError as error:
         raise FileError(f"{out}: cannot be written ({error})") from None
 
 
-def _check_plan(work: Path, info: StoreInfo, sources: Sequence[Source]) -> None:
+def _check_plan(folder: Path, info: StoreInfo, sources: Sequence[Source]) -> None:
     """Note what is being made, or compare with what an earlier run noted.
 
-    What is only decided on reading (held-out share, duplicates) may change in between.
+    What is only decided on reading (held-out fraction, duplicates) may change in between.
     """
-    plan = work / "plan.json"
+    plan = folder / "plan.json"
     shards = info.model_copy(update={"held_out": 0.0, "drop_duplicates": False})
     changed = [_last_change(source) for source in sources]
     if not plan.exists():
-        scratch = work / "plan.new"
+        scratch = folder / "plan.new"
         write_json(scratch, {"store": shards.model_dump(mode="json"), "changed": changed})
         scratch.replace(plan)
     noted = read_json(plan)
     begun = StoreInfo.build(noted.get("store") or {}, str(plan))
     if begun != shards:
         raise FileError(
-            f"{work}: begun with other text or settings ({_difference(begun, shards)}); "
+            f"{folder}: begun with other text or settings ({_difference(begun, shards)}); "
             "remove that folder to start anew, or use the same settings to continue"
         )
     for source, then, now in zip(sources, noted.get("changed", []), changed, strict=False):
         if then != now:
             raise FileError(
-                f"{source.name}: was changed since {work} was begun; "
+                f"{source.name}: was changed since {folder} was begun; "
                 "remove that folder to start anew"
             )
 

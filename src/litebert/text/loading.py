@@ -1,4 +1,4 @@
-"""Tokenizer files of any origin -> a model and its cleaning.
+"""Tokenizer files of any origin -> a model and its normalization.
 
 Our own folders say what they are in tokenizer_config.json. Others are told by their files:
 spiece.model before tokenizer.json before vocabularies.
@@ -11,33 +11,32 @@ from typing import Any
 
 from litebert.base.errors import FileError, FormatError, LitebertError
 from litebert.base.files import read_json
-from litebert.text.cleaning import RECIPES
-from litebert.text.contract import KINDS, Backend
+from litebert.text.backend import KINDS, Backend, BadTokenizer
 from litebert.text.huggingface import FORMAT_VERSION, SETTINGS_KEY
+from litebert.text.normalization import NORMALIZATIONS
 from litebert.text.sentencepiece_backend import FILE, SentencePieceBackend
-from litebert.text.sentencepiece_file import LARGEST_MODEL, BadModel
+from litebert.text.sentencepiece_file import LARGEST_MODEL
 from litebert.text.tokenizer_json import from_tokenizer_json, in_order
-from litebert.text.vocabulary_backends import (
+from litebert.text.tokenizers_backend import (
     MERGES,
     VOCAB_JSON,
     VOCAB_TXT,
-    BadVocabulary,
-    BytesBackend,
+    BPEBackend,
     WordPieceBackend,
 )
 
 CONFIG, TOKENIZER_JSON = "tokenizer_config.json", "tokenizer.json"
-_OWN = {"sentencepiece": FILE, "wordpiece": VOCAB_TXT, "bytes": VOCAB_JSON}
+_OWN = {"sentencepiece": FILE, "wordpiece": VOCAB_TXT, "bpe": VOCAB_JSON}
 _FILES = (FILE, TOKENIZER_JSON, VOCAB_TXT, VOCAB_JSON)
 
 
-def read_tokenizer(path: Path) -> tuple[Backend, str]:
-    """The model and the name of its cleaning."""
-    settings = read_settings(path if path.is_dir() else path.parent)
+def load_backend(path: Path) -> tuple[Backend, str]:
+    """The model and the name of its normalization."""
+    settings = load_settings(path if path.is_dir() else path.parent)
     file = _find(path, settings)
     try:
         backend, usual = _read_file(file)
-    except (BadModel, BadVocabulary) as error:
+    except BadTokenizer as error:
         raise FormatError(f"{file}: {error}") from None
     except LitebertError:
         raise
@@ -53,7 +52,7 @@ def read_tokenizer(path: Path) -> tuple[Backend, str]:
         raise FormatError(
             f"{file}: a {backend.kind} model, {CONFIG} says {settings['kind']!r}; copy it again"
         )
-    return backend, settings["cleaning"]
+    return backend, settings["normalization"]
 
 
 def _find(path: Path, settings: dict[str, Any] | None) -> Path:
@@ -69,7 +68,7 @@ def _find(path: Path, settings: dict[str, Any] | None) -> Path:
     raise FormatError(f"{path}: no tokenizer here; expected one of {', '.join(_FILES)}")
 
 
-def read_settings(folder: Path) -> dict[str, Any] | None:
+def load_settings(folder: Path) -> dict[str, Any] | None:
     """Our own settings in a folder's tokenizer_config.json, checked; None if not ours."""
     settings = _config(folder).get(SETTINGS_KEY)
     if settings is None:
@@ -80,7 +79,7 @@ def read_settings(folder: Path) -> dict[str, Any] | None:
             f"{where}: its {SETTINGS_KEY!r} settings are of a format that this version does not "
             f"read (it reads {FORMAT_VERSION}); a newer litebert wrote it"
         )
-    if settings.get("kind") not in KINDS or settings.get("cleaning") not in [*RECIPES]:
+    if settings.get("kind") not in KINDS or settings.get("normalization") not in [*NORMALIZATIONS]:
         raise FormatError(f"{where}: its {SETTINGS_KEY!r} settings are damaged; copy it again")
     return settings
 
@@ -98,8 +97,8 @@ def _read_file(file: Path) -> tuple[Backend, str]:
         lower = _config(file.parent).get("do_lower_case", True)
         return WordPieceBackend(_lines(file)), "bert-uncased" if lower else "bert-cased"
     if file.name in (VOCAB_JSON, MERGES):
-        pieces = in_order(read_json(file.parent / VOCAB_JSON))
-        return BytesBackend(pieces, _merges(_lines(file.parent / MERGES))), "none"
+        tokens = in_order(read_json(file.parent / VOCAB_JSON))
+        return BPEBackend(tokens, _merges(_lines(file.parent / MERGES))), "none"
     raise FormatError(
         f"{file}: not a tokenizer file; name a folder, a .model file, {VOCAB_TXT}, "
         f"{VOCAB_JSON} or {TOKENIZER_JSON}"
@@ -117,7 +116,7 @@ def _read_bytes(file: Path) -> bytes:
 
 
 def _lines(file: Path) -> list[str]:
-    """Lines as \\n ends them; other separators are characters that may stand in a piece."""
+    """Lines as \\n ends them; other separators are characters that may stand in a token."""
     try:
         text = _read_bytes(file).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -133,6 +132,6 @@ def _merges(lines: list[str]) -> list[tuple[str, str]]:
             continue
         parts = line.split(" ")
         if len(parts) != 2:
-            raise BadVocabulary(f"line {number + 1} of {MERGES} is not two pieces: {line[:40]!r}")
+            raise BadTokenizer(f"line {number + 1} of {MERGES} is not two tokens: {line[:40]!r}")
         merges.append((parts[0], parts[1]))
     return merges

@@ -13,10 +13,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.base.batch import Numbers
 from litebert.base.errors import FileError, SettingsError
-from litebert.corpus.chance import For, permutation
-from litebert.corpus.shard import offsets
+from litebert.base.ragged import IntArray, offsets, row_ids
+from litebert.base.randomness import Purpose, permutation
 from litebert.corpus.store import Split, Store
 
 WINDOW_BLOCKS = 64
@@ -27,14 +26,14 @@ class Window:
     """Documents side by side. Sentences and documents are given by offsets, as in a shard."""
 
     ids: NDArray[np.unsignedinteger]
-    sentences: Numbers  # first token of each sentence, and the end
-    documents: Numbers  # first sentence of each document, and the end
+    sentences: IntArray  # first token of each sentence, and the end
+    documents: IntArray  # first sentence of each document, and the end
     keys: NDArray[np.uint64]
 
     @property
-    def document_of(self) -> Numbers:
+    def document_of(self) -> IntArray:
         """The document of each sentence."""
-        return np.repeat(np.arange(len(self.keys)), np.diff(self.documents))
+        return row_ids(np.diff(self.documents))
 
 
 def window_count(store: Store, blocks: int = WINDOW_BLOCKS) -> int:
@@ -51,34 +50,28 @@ def read_window(
     order = _block_order(len(store.blocks), seed, copy)
     chosen = store.blocks[order[number * blocks : (number + 1) * blocks]]
     parts = [_read_block(store, split, shard, block) for shard, block in chosen.tolist()]
-    sentences = np.concatenate([lengths for _, lengths, _, _ in parts])
-    documents = np.concatenate([lengths for _, _, lengths, _ in parts])
-    return Window(
-        np.concatenate([ids for ids, _, _, _ in parts]),
-        offsets(sentences).astype(np.int64),
-        offsets(documents).astype(np.int64),
-        np.concatenate([keys for _, _, _, keys in parts]),
-    )
+    ids, sentences, documents, keys = map(np.concatenate, zip(*parts, strict=True))
+    return Window(ids, offsets(sentences), offsets(documents), keys)
 
 
 @lru_cache(maxsize=2)
-def _block_order(count: int, seed: int, copy: int) -> Numbers:
-    return permutation(count, For.BLOCK_ORDER, seed, copy)
+def _block_order(count: int, seed: int, copy: int) -> IntArray:
+    return permutation(count, Purpose.BLOCK_ORDER, seed, copy)
 
 
 def _read_block(
     store: Store, split: Split, number: int, block: int
-) -> tuple[NDArray[np.unsignedinteger], Numbers, Numbers, NDArray[np.uint64]]:
+) -> tuple[NDArray[np.unsignedinteger], IntArray, IntArray, NDArray[np.uint64]]:
     """Ids, tokens a sentence, sentences a document, and keys of a block's chosen documents."""
     shard = store.shard(number)
     ids = shard.block_ids(block)
-    if int(ids.max(initial=0)) >= store.info.vocabulary:
+    if int(ids.max(initial=0)) >= store.info.vocab_size:
         raise FileError(f"{shard.name}: holds ids that its tokenizer does not have")
     low, high = shard.blocks[block : block + 2].tolist()
     edges = shard.documents[low : high + 1].astype(np.int64)
     sentences = np.diff(shard.sentences[edges[0] : edges[-1] + 1].astype(np.int64))
     documents, keys = np.diff(edges), np.asarray(shard.keys[low:high])
-    kept = store.chosen(number, slice(low, high), split)
+    kept = store.in_split(number, slice(low, high), split)
     if kept.all():
         return np.asarray(ids), sentences, documents, keys
     kept_sentences = np.repeat(kept, documents)

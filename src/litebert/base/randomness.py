@@ -1,4 +1,4 @@
-"""Chance without a state: random numbers that are pure functions of what they are for.
+"""Keyed randomness: random numbers that are pure functions of what they are for.
 
 A generator with a state makes every draw depend on all draws before it, so another number of
 workers, ranks or restarts changes the samples. Here a draw is a hash of names: seed, epoch,
@@ -13,14 +13,16 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from litebert.base.batch import Bits
+from litebert.base.ragged import IntArray, positions_within, row_ids
+
+Bits = NDArray[np.uint64]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
 
 
-class For(IntEnum):
+class Purpose(IntEnum):
     """What a draw decides. The numbers are part of every stored position: only add to them."""
 
     HELD_OUT = 1
@@ -28,15 +30,15 @@ class For(IntEnum):
     SAMPLE_ORDER = 3
     BATCH_ORDER = 4
     SAMPLE = 5
-    SHORT = 6
-    SHORT_LENGTH = 7
+    SHORT_SEQ = 6
+    SHORT_SEQ_LENGTH = 7
     SPLIT = 8
     NEGATIVE = 9
-    BORROWED_DOCUMENT = 10
-    BORROWED_SENTENCE = 11
+    RANDOM_NEXT_DOCUMENT = 10
+    RANDOM_NEXT_SENTENCE = 11
     TRUNCATION_FIRST = 12
     TRUNCATION_SECOND = 13
-    SINGLE = 14
+    SINGLE_SEGMENT = 14
     MASK_ORDER = 15
     MASK_LENGTH = 16
     MASK_KIND = 17
@@ -47,7 +49,7 @@ class For(IntEnum):
     WEIGHTS = 22
 
 
-def draw(*names: ArrayLike) -> Bits:
+def random_bits(*names: ArrayLike) -> Bits:
     """64 random bits for each combination of names, which are broadcast against each other."""
     with np.errstate(over="ignore"):
         bits: Bits = np.zeros((), dtype=np.uint64)
@@ -64,22 +66,21 @@ def uniform(bits: Bits) -> NDArray[np.float64]:
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def below(bits: Bits, limit: ArrayLike) -> NDArray[np.int64]:
-    """Whole numbers from 0 to `limit` - 1, for limits up to 2^31."""
-    limit = np.asarray(limit).astype(np.uint64)
-    return ((bits >> np.uint64(32)) * limit >> np.uint64(32)).astype(np.int64)
+def integers(bits: Bits, high: ArrayLike) -> IntArray:
+    """Whole numbers from 0 to `high` - 1, for limits up to 2^31."""
+    high = np.asarray(high).astype(np.uint64)
+    return ((bits >> np.uint64(32)) * high >> np.uint64(32)).astype(np.int64)
 
 
-def heads(bits: Bits, tosses: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many of `tosses` fair coins show heads: exact binomial draws, one for each name."""
-    words = -(-tosses // 64)
-    owner = np.repeat(np.arange(len(tosses)), words)
-    turn = np.arange(len(owner)) - np.repeat(np.cumsum(words) - words, words)
-    spare = np.clip(64 * (turn + 1) - tosses[owner], 0, 63).astype(np.uint64)
-    shown = np.bitwise_count(draw(bits[owner], turn) >> spare)
-    return np.bincount(owner, shown, len(tosses)).astype(np.int64)
+def binomial(bits: Bits, trials: IntArray) -> IntArray:
+    """How many of `trials` fair coins show heads: exact draws, one for each name."""
+    words = -(-trials // 64)
+    owner, turn = row_ids(words), positions_within(words)
+    spare = np.clip(64 * (turn + 1) - trials[owner], 0, 63).astype(np.uint64)
+    shown = np.bitwise_count(random_bits(bits[owner], turn) >> spare)
+    return np.bincount(owner, shown, len(trials)).astype(np.int64)
 
 
-def permutation(count: int, *names: int) -> NDArray[np.int64]:
+def permutation(count: int, *names: int) -> IntArray:
     """A random order of 0 … `count` - 1."""
-    return np.argsort(draw(*names, np.arange(count)), kind="stable")
+    return np.argsort(random_bits(*names, np.arange(count)), kind="stable")

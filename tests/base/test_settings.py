@@ -9,8 +9,8 @@ import pytest
 from pydantic import Field, ValidationError
 
 from litebert.base.budget import Budget, parse_budget
-from litebert.base.config import Settings, known_keys, merge, parse_sets, read_toml
 from litebert.base.errors import FileError, LitebertError, SettingsError, did_you_mean
+from litebert.base.settings import Settings, known_keys, merge, parse_overrides, read_toml
 
 
 class Inner(Settings):
@@ -87,20 +87,20 @@ def test_merging_goes_table_by_table_and_changes_neither_side() -> None:
     ],
 )
 def test_a_set_value_is_toml_or_else_a_word(text: str, value: object) -> None:
-    (found,) = parse_sets([f"key={text}"]).values()
+    (found,) = parse_overrides([f"key={text}"]).values()
     assert found == value
     assert type(found) is type(value)
 
 
 def test_sets_nest_by_dots_and_the_last_one_wins() -> None:
     sets = ["a.b=1", " a.c = 2 ", "a.b=3", "d=4"]
-    assert parse_sets(sets) == {"a": {"b": 3, "c": 2}, "d": 4}
+    assert parse_overrides(sets) == {"a": {"b": 3, "c": 2}, "d": 4}
 
 
 @pytest.mark.parametrize("text", ["model.hidden_size", "=5", " = 5", ""])
 def test_a_set_without_key_or_value_is_refused(text: str) -> None:
     with pytest.raises(SettingsError, match="expected key=value") as caught:
-        parse_sets([text])
+        parse_overrides([text])
     assert f"--set {text}:" in str(caught.value)
 
 
@@ -117,7 +117,7 @@ def test_toml_that_overwhelms_the_parser_is_a_mistake_of_the_user(
     with pytest.raises(LitebertError, match=r"wild\.toml"):
         read_toml(file)
     # On the command line a value that TOML cannot read is a word, so it fails as one later.
-    assert parse_sets([f"value={text}"]) == {"value": text}
+    assert parse_overrides([f"value={text}"]) == {"value": text}
 
 
 @pytest.mark.parametrize(
