@@ -64,17 +64,17 @@ def run_quietly(monkeypatch: pytest.MonkeyPatch, capsys: Any, *arguments: object
 # ---------------------------------------------------------------------------- the road
 
 
-@pytest.mark.parametrize("kind", ["sentencepiece", "wordpiece", "bytes"])
+@pytest.mark.parametrize("kind", ["sentencepiece", "wordpiece", "bpe"])
 def test_the_road_from_text_to_batches(
     kind: str, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    vocabulary = 320 if kind == "bytes" else 120
+    vocabulary = 320 if kind == "bpe" else 120
     made, out = tmp_path / "tokenizer", tmp_path / "corpus"
     said = run_quietly(
         monkeypatch, capsys, "tokenizer", "train", text, "--out", made, "--kind", kind,
         "--vocab-size", vocabulary,
     )  # fmt: skip
-    assert f"{kind}, {vocabulary} pieces" in said
+    assert f"{kind}, {vocabulary} tokens" in said
     said = run_quietly(
         monkeypatch, capsys, "prepare", text, "--tokenizer", made, "--out", out, "--num-workers", 1
     )
@@ -91,7 +91,7 @@ def test_the_road_from_text_to_batches(
     assert len(batch.targets) > 0
 
 
-def test_show_prints_pieces_and_places(tokenizer: Path, say: Any) -> None:
+def test_show_prints_tokens_and_places(tokenizer: Path, say: Any) -> None:
     said = say("tokenizer", "show", tokenizer, "The  Harbour, [MASK]!")
     model = litebert.load_tokenizer(tokenizer)
     encoding = model.encode_with_offsets("The  Harbour, [MASK]!")
@@ -246,7 +246,7 @@ def test_missing_things(text: Path, tokenizer: Path, refused: Refused, tmp_path:
 
 
 def test_a_vocabulary_larger_than_the_text(text: Path, refused: Refused, tmp_path: Path) -> None:
-    for kind in ("sentencepiece", "wordpiece", "bytes"):
+    for kind in ("sentencepiece", "wordpiece", "bpe"):
         said = refused(
             "tokenizer", "train", text, "--out", tmp_path / "t", "--kind", kind, "--vocab-size",
             20_000,

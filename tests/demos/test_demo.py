@@ -8,12 +8,12 @@ import re
 from pathlib import Path
 
 import pytest
+from litebert.demos.drawing import bars, lines
 
 import litebert
 from litebert.base.errors import LitebertError, SettingsError
 from litebert.demos import compare, reviews, road
 from litebert.demos.compare import ALL, Cell, Job, Plan
-from litebert.demos.drawing import bars, lines
 from litebert.demos.findings import rows_of, verdict
 from litebert.demos.reviews import read_sentences
 from litebert.tasks.scores.intervals import Interval

@@ -23,7 +23,8 @@ import torch
 
 from litebert.base.errors import lost_worker
 from litebert.base.files import read_json
-from litebert.base.runtime import cores, keep_freed_memory
+from litebert.base.processes import cpu_count
+from litebert.base.runtime import keep_freed_memory
 from litebert.demos.reviews import LABELS, Sentences, read_sentences
 from litebert.model.model import Model
 from litebert.tasks.base import TaskSettings
@@ -33,8 +34,8 @@ from litebert.tasks.making import make_features
 from litebert.tasks.recipe import Recipe
 from litebert.tasks.registry import build_task
 from litebert.tasks.starting import begin, open_tokenizer
-from litebert.train.distributed import Group
 from litebert.train.callbacks import Watcher
+from litebert.train.distributed import Group
 
 ALL = 1_000_000  # labels: as many as there are
 TASK = TaskSettings(
@@ -151,7 +152,7 @@ def _work(jobs: list[Job], arms: dict[str, Path], out: Path, progress: Progress)
     if left:
         given = ({name: str(folder) for name, folder in arms.items()}, str(out))
         with ProcessPoolExecutor(
-            min(cores(), len(left)), get_context("spawn"), _prepare, given
+            min(cpu_count(), len(left)), get_context("spawn"), _prepare, given
         ) as pool:
             try:
                 for done in as_completed([pool.submit(_run, job) for job in left]):

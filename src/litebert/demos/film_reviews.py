@@ -22,7 +22,7 @@ from pathlib import Path
 
 from litebert.base.budget import parse_budget
 from litebert.base.errors import SettingsError
-from litebert.base.files import as_text, hold, read_json, write_whole
+from litebert.base.files import json_text, lock_folder, read_json, write_atomic
 from litebert.configs.load import load_preset
 from litebert.corpus.preparing.prepare import prepare
 from litebert.corpus.train_tokenizer import train_tokenizer
@@ -131,7 +131,7 @@ def demo(
         raise SettingsError(f"--budget {budget}: name a time of {MIN_BUDGET}s or more, say 10m")
     home = Path(out) / budget.replace(" ", "")
     home.mkdir(parents=True, exist_ok=True)
-    with hold(home, "litebert demo"):
+    with lock_folder(home, "litebert demo"):
         return _Demo(Path(out), home, allowed.amount, callbacks or DemoView()).run()
 
 
@@ -212,8 +212,8 @@ class _Demo:
             sentiment=self.home / "sentiment", run=self.pretrained, corpus=self.corpus
         )
         text = render_report(found, read_metrics(self.pretrained), commands)
-        write_whole(self.home / "findings.json", as_text(found.as_dict()).encode())
-        write_whole(self.home / "report.html", text.encode())
+        write_atomic(self.home / "findings.json", json_text(found.as_dict()).encode())
+        write_atomic(self.home / "report.html", text.encode())
         self.view.stage("4. Findings")
         self.view.findings(found, self.home / "report.html", commands)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from litebert.base.batch import Batch
+from litebert.base.batches import Batch
 from litebert.corpus.loader import LoaderSettings
 from litebert.corpus.store import Store
 from litebert.model.inputs import to_inputs
@@ -58,7 +58,7 @@ class JudgedOrder:
 def fill_gaps(model: Model, tokenizer: Tokenizer) -> list[Gap]:
     """The words that fit best into each sentence's gap: whole ones, not continuations."""
     whole = torch.tensor(
-        [piece.startswith("▁") and piece[1:].isalpha() for piece in tokenizer.pieces]
+        [piece.startswith("▁") and piece[1:].isalpha() for piece in tokenizer.tokens]
     )
     gaps = []
     for sentence in SENTENCES:
@@ -69,7 +69,7 @@ def fill_gaps(model: Model, tokenizer: Tokenizer) -> list[Gap]:
         places = torch.tensor([1 + len(before)])
         scores = model.eval().head("masked_lm")(inputs.encode(model), places)[0].softmax(-1)
         best = (scores[: len(whole)] * whole).topk(BEST)
-        words = [tokenizer.pieces[i][1:] for i in best.indices.tolist()]
+        words = [tokenizer.tokens[i][1:] for i in best.indices.tolist()]
         gaps.append(Gap(sentence, list(zip(words, best.values.tolist(), strict=True))))
     return gaps
 
@@ -78,17 +78,17 @@ def fill_gaps(model: Model, tokenizer: Tokenizer) -> list[Gap]:
 def judge_orders(model: Model, corpus: Path, length: int, count: int) -> list[JudgedOrder]:
     """Pairs of held-out text, with the model's word on which came first."""
     store = Store([corpus])
-    loading = LoaderSettings(arrangement="albert", length=length)
+    loading = LoaderSettings(input_format="albert", max_length=length)
     found: list[JudgedOrder] = []
     for batch in held_out_batches(store, loading, None, 4 * count, DistributedGroup()):
         inputs = to_inputs(batch, CPU)
         said = model.eval().head("sentence_pair")(inputs.encode(model)).softmax(-1)[:, 1].tolist()
         for place, swapped in enumerate(batch.labels.tolist()):
             if swapped >= 0 and len(found) < count:
-                first, second = _segments(batch.part(place, place + 1), store.tokenizer)
+                first, second = _segments(batch.slice(place, place + 1), store.tokenizer)
                 found.append(JudgedOrder(first, second, bool(swapped), said[place]))
     return found
 
 
 def _segments(one: Batch, tokenizer: Tokenizer) -> list[str]:
-    return [tokenizer.decode(one.ids[one.inside & (one.types == t)].tolist()) for t in (0, 1)]
+    return [tokenizer.decode(one.ids[one.is_text & (one.token_types == t)].tolist()) for t in (0, 1)]
