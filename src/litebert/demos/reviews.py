@@ -35,13 +35,13 @@ def write_texts(path: Path) -> int:
 
 @dataclass(frozen=True)
 class Sentences:
-    """Labelled sentences: to learn from, to choose a rate by, to measure on."""
+    """Labelled sentences: to train on, to choose a learning rate by, to measure on."""
 
     train: list[TextExample]
     dev: list[TextExample]
     test: list[TextExample]
 
-    def some(self, labels: int, seed: int) -> list[int]:
+    def choose(self, labels: int, seed: int) -> list[int]:
         """The places of so many sentences to learn from, others with each seed."""
         return random.Random(seed).sample(range(len(self.train)), min(labels, len(self.train)))
 
