@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from litebert.base.errors import FormatError
-from litebert.tasks.examples import TaggedExample
-from litebert.tasks.files.text_file import Say, quiet, read_lines
+from litebert.tasks.readers.text_file import Say, quiet, read_lines
 
 DOCUMENT_START = "-DOCSTART-"
 _SPACES = re.compile(" +")
@@ -22,9 +22,15 @@ _LANGUAGE = re.compile(r"((?:[a-z]{2,3}|simple)(?:-[a-z]+)*:).")  # WikiANN's, o
 Row = tuple[str, ...]
 
 
-def read_columns(
-    path: Path | str, *, needs_tags: bool = True, say: Say = quiet
-) -> list[TaggedExample]:
+class Sentence(NamedTuple):
+    """Words, and their tags where the file has them; `where` is its first line, for messages."""
+
+    where: str
+    words: tuple[str, ...]
+    tags: tuple[str, ...] | None
+
+
+def read_conll(path: Path | str, *, needs_tags: bool = True, say: Say = quiet) -> list[Sentence]:
     """The sentences of a file; without `needs_tags` it may hold words alone.
 
     Columns end at tabs, or at spaces if the first row has no tab. Lines of `-DOCSTART-` are
@@ -43,13 +49,12 @@ def read_columns(
     if prefix:
         say(f"{path}: removed {prefix!r} from the start of every word")
     return [
-        TaggedExample(
-            id=str(number),
+        Sentence(
+            where=f"{path}, line {line:,}",
             words=tuple(row[0].removeprefix(prefix) for row in rows),
             tags=tuple(row[-1] for row in rows) if tagged else None,
-            where=f"{path}, line {line:,}",
         )
-        for number, (line, rows) in enumerate(found)
+        for line, rows in found
     ]
 
 

@@ -8,7 +8,7 @@ punctuation, no articles, single spaces. The scripts differ in what is empty aft
           empty text is 1 if both are empty, else 0
 
 Golds are a question's id -> its answers, none for a question that cannot be answered. A threshold
-turns a guess into "no answer" where the no-answer score is above it.
+turns a prediction into "no answer" where the no-answer score is above it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litebert.base.errors import SettingsError
-from litebert.tasks.examples import QuestionExample
 
 Version = Literal["1.1", "2.0"]
 Golds = Mapping[str, Sequence[str]]
@@ -43,46 +42,41 @@ class QuestionScores:
     answerable: NDArray[np.bool_]
 
 
-def gold_answers(examples: Iterable[QuestionExample]) -> dict[str, tuple[str, ...]]:
-    """The golds of examples that have their answers."""
-    return {example.id: tuple(answer.text for answer in example.answers) for example in examples}
-
-
 def normalize_answer(text: str) -> str:
     """Text as it is compared: lower case, no punctuation, no articles, single spaces."""
     bare = text.lower().translate(NO_PUNCTUATION)  # first, so that "a-b" is "ab" and not "b"
     return " ".join(ARTICLES.sub(" ", bare).split())
 
 
-def exact_match(gold: str, guess: str) -> float:
+def exact_match(gold: str, prediction: str) -> float:
     """1 if both are the same text once normalised, else 0."""
-    return float(normalize_answer(gold) == normalize_answer(guess))
+    return float(normalize_answer(gold) == normalize_answer(prediction))
 
 
-def answer_f1(gold: str, guess: str, version: Version = "2.0") -> float:
-    """F1 of the words that gold and guess share, repeated words as often as both have them."""
-    return _f1(normalize_answer(gold).split(), normalize_answer(guess).split(), version)
+def answer_f1(gold: str, prediction: str, version: Version = "2.0") -> float:
+    """F1 of the words that gold and prediction share, repeated words as often as both have them."""
+    return _f1(normalize_answer(gold).split(), normalize_answer(prediction).split(), version)
 
 
-def _f1(gold: list[str], guess: list[str], version: Version) -> float:
-    if version == "2.0" and not (gold and guess):
-        return float(gold == guess)
-    shared = (Counter(gold) & Counter(guess)).total()
-    return 2 * shared / (len(gold) + len(guess)) if shared else 0.0
+def _f1(gold: list[str], prediction: list[str], version: Version) -> float:
+    if version == "2.0" and not (gold and prediction):
+        return float(gold == prediction)
+    shared = (Counter(gold) & Counter(prediction)).total()
+    return 2 * shared / (len(gold) + len(prediction)) if shared else 0.0
 
 
 def score_questions(
-    golds: Golds, guesses: Mapping[str, str], version: Version = "2.0"
+    golds: Golds, predictions: Mapping[str, str], version: Version = "2.0"
 ) -> QuestionScores:
     """Exact match and F1 of every question, the better the nearer to its best gold."""
-    _require_all(golds, guesses, "guess")
-    scores = [_best(golds[key], guesses[key], version, key) for key in golds]
+    _require_all(golds, predictions, "prediction")
+    scores = [_best(golds[key], predictions[key], version, key) for key in golds]
     exact, f1 = np.asarray(scores, np.float64).T
     answerable = np.asarray([bool(answers) for answers in golds.values()])
     return QuestionScores(tuple(golds), exact, f1, answerable)
 
 
-def _best(golds: Sequence[str], guess: str, version: Version, question: str) -> tuple[float, float]:
+def _best(golds: Sequence[str], prediction: str, version: Version, question: str) -> tuple[float, float]:
     answers = [normalize_answer(gold).split() for gold in golds]
     if version == "2.0":
         answers = [answer for answer in answers if answer] or [[]]
@@ -90,7 +84,7 @@ def _best(golds: Sequence[str], guess: str, version: Version, question: str) -> 
         raise SettingsError(
             f"question {question} has no gold answer, which SQuAD 1.1 cannot score; score as 2.0"
         )
-    words = normalize_answer(guess).split()
+    words = normalize_answer(prediction).split()
     return float(words in answers), max(_f1(answer, words, version) for answer in answers)
 
 
@@ -107,11 +101,11 @@ def with_threshold(
 
 
 def silence(
-    guesses: Mapping[str, str], no_answer: Mapping[str, float], threshold: float
+    predictions: Mapping[str, str], no_answer: Mapping[str, float], threshold: float
 ) -> dict[str, str]:
-    """The guesses, "" where the no-answer score is above the threshold."""
-    _require_all(guesses, no_answer, "no-answer score")
-    return {key: "" if no_answer[key] > threshold else text for key, text in guesses.items()}
+    """The predictions, "" where the no-answer score is above the threshold."""
+    _require_all(predictions, no_answer, "no-answer score")
+    return {key: "" if no_answer[key] > threshold else text for key, text in predictions.items()}
 
 
 def best_threshold(
@@ -136,23 +130,23 @@ def best_threshold(
     return float(totals[best] / len(scores)), float(thresholds[best])
 
 
-def squad_v1(golds: Golds, guesses: Mapping[str, str]) -> dict[str, float]:
+def squad_v1(golds: Golds, predictions: Mapping[str, str]) -> dict[str, float]:
     """SQuAD 1.1: exact, f1 (percent) and total."""
-    return _summary(score_questions(golds, guesses, "1.1"))
+    return _summary(score_questions(golds, predictions, "1.1"))
 
 
 def squad_v2(
     golds: Golds,
-    guesses: Mapping[str, str],
+    predictions: Mapping[str, str],
     no_answer: Mapping[str, float] | None = None,
     threshold: float | None = None,
 ) -> dict[str, float]:
     """SQuAD 2.0 under the official names: exact, f1, total, HasAns_exact, NoAns_f1, …
 
     With no-answer scores also the best of all thresholds (best_exact, best_exact_thresh, best_f1,
-    best_f1_thresh), found on these very questions. Guesses count as they are without a threshold.
+    best_f1_thresh), found on these very questions. Predictions count as they are without a threshold.
     """
-    raw = score_questions(golds, guesses)
+    raw = score_questions(golds, predictions)
     scores = raw
     if threshold is not None:
         if no_answer is None:

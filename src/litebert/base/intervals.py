@@ -1,4 +1,4 @@
-"""How far a score can be trusted: over seeds (Student) and over examples (bootstrap).
+"""How far a score can be trusted: over seeds (Student), over examples (bootstrap), of a fraction.
 
 Fine-tuning small sets differs more between seeds than between good models, so that a score comes
 with its spread, and two models are compared seed by seed: `paired_difference`. What another sample
@@ -8,17 +8,19 @@ models on the same examples are compared by `bootstrap_mean` of the difference o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import cos, pi, sin, sqrt, tan
+from math import sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from litebert.base.errors import SettingsError
-from litebert.tasks.scores.metrics import Metric, paired
+from litebert.base.errors import MissingExtraError, SettingsError
 
-AT_ONCE = 1_000_000  # indices drawn at a time: 8 MB
+DRAWN_AT_ONCE = 1_000_000  # indices: 8 MB
+NORMAL_95 = 1.96  # the normal distribution lies within it, on both sides, with 95 % probability
+
+Metric = Callable[[ArrayLike, ArrayLike], float]  # of labels and predictions
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,14 @@ class Summary:
     median: float
     deviation: float | None
     count: int
+
+
+def wilson(correct: float, count: float, z: float = NORMAL_95) -> Interval:
+    """A fraction and its interval (Wilson 1927): sound near 0 and 1, and for small counts."""
+    fraction, square = correct / count, z * z / count
+    middle = (fraction + square / 2) / (1 + square)
+    half = z * sqrt(fraction * (1 - fraction) / count + square / (4 * count)) / (1 + square)
+    return Interval(fraction, max(middle - half, 0.0), min(middle + half, 1.0))
 
 
 def over_seeds(values: ArrayLike) -> Summary:
@@ -62,103 +72,90 @@ def paired_difference(first: ArrayLike, second: ArrayLike, confidence: float = 0
 
 
 def student_quantile(freedom: int, confidence: float = 0.95) -> float:
-    """The t that Student's distribution lies within, on both sides, with this confidence.
-
-    For whole degrees of freedom the probability is a finite sum in an angle, t = sqrt(freedom)
-    tan(angle) (Abramowitz and Stegun 26.7.3 and 26.7.4). It rises with the angle, so halving
-    finds it.
-    """
+    """The t that Student's distribution lies within, on both sides, with this confidence."""
     if freedom < 1 or not 0 < confidence < 1:
         raise SettingsError(
             f"no quantile for {freedom} degrees of freedom and confidence {confidence}; they must "
             "be at least 1, and between 0 and 1"
         )
-    low, high = 0.0, pi / 2
-    while low < (middle := (low + high) / 2) < high:
-        if _within(middle, freedom) < confidence:
-            low = middle
-        else:
-            high = middle
-    return sqrt(freedom) * tan(high)
-
-
-def _within(angle: float, freedom: int) -> float:
-    """The probability that Student's t is, on both sides, within sqrt(freedom) tan(angle)."""
-    odd = freedom % 2
-    # Odd: c + 2/3 c^3 + 2·4/3·5 c^5 …; even: 1 + 1/2 c^2 + 1·3/2·4 c^4 …
-    step = np.arange(1, (freedom - odd) // 2, dtype=np.float64)
-    ratios = (2 * step - 1 + odd) / (2 * step + odd) * cos(angle) ** 2
-    total = 1.0 + float(np.cumprod(ratios).sum())
-    if odd:
-        beyond = sin(angle) * cos(angle) * total if freedom > 1 else 0.0
-        return 2 / pi * (angle + beyond)
-    return sin(angle) * total
+    try:
+        from scipy.stats import t
+    except ImportError:
+        raise MissingExtraError("scipy", "demo", "an interval over seeds") from None
+    return float(t.ppf((1 + confidence) / 2, freedom))
 
 
 def bootstrap_mean(
     scores: ArrayLike, *, resamples: int = 1000, confidence: float = 0.95, seed: int = 0
 ) -> Interval:
-    """The mean of a score of each example (right or wrong, F1, …) with its percentile interval."""
+    """The mean of a score of each example (correct or not, F1, …) with its percentile interval."""
     scores = _numbers(scores, 1)
-    means = [scores[drawn].mean(axis=1) for drawn in _draws(len(scores), resamples, seed)]
-    return _percentiles(float(np.mean(scores)), np.concatenate(means), confidence)
+    return _bootstrap(
+        float(np.mean(scores)), lambda drawn: scores[drawn].mean(axis=1),
+        len(scores), resamples, confidence, seed,
+    )  # fmt: skip
 
 
 def bootstrap(
-    metric: Metric,
-    truth: ArrayLike,
-    guess: ArrayLike,
-    *,
-    resamples: int = 1000,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> Interval:
+    metric: Metric, labels: ArrayLike, predictions: ArrayLike, *,
+    resamples: int = 1000, confidence: float = 0.95, seed: int = 0,
+) -> Interval:  # fmt: skip
     """Any metric with its percentile interval, over the examples that `bootstrap_mean` draws.
 
     For a metric that is a mean over examples, `bootstrap_mean` is the same, many at a time.
     """
-    truth, guess = paired(truth, guess)
-    values = [
-        metric(truth[row], guess[row])
-        for drawn in _draws(len(truth), resamples, seed)
-        for row in drawn
-    ]
-    return _percentiles(metric(truth, guess), np.asarray(values), confidence)
+    labels, predictions = paired(labels, predictions)
+    return _bootstrap(
+        metric(labels, predictions),
+        lambda drawn: np.asarray([metric(labels[row], predictions[row]) for row in drawn]),
+        len(labels), resamples, confidence, seed,
+    )  # fmt: skip
 
 
 def bootstrap_sums(
-    parts: ArrayLike,
-    score: Callable[[NDArray[np.float64]], ArrayLike],
-    *,
-    resamples: int = 1000,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> Interval:
+    parts: ArrayLike, score: Callable[[NDArray[np.float64]], ArrayLike], *,
+    resamples: int = 1000, confidence: float = 0.95, seed: int = 0,
+) -> Interval:  # fmt: skip
     """A score made from sums over examples (F1 from three counts), with its percentile interval.
 
     `parts` has a row of numbers for each example; `score` takes their sums, one row or many.
     """
     rows = np.asarray(parts, np.float64)
-    values = [score(rows[drawn].sum(axis=1)) for drawn in _draws(len(rows), resamples, seed)]
-    whole = float(np.asarray(score(rows.sum(axis=0))))
-    return _percentiles(whole, np.concatenate(values), confidence)
+    return _bootstrap(
+        float(np.asarray(score(rows.sum(axis=0)))),
+        lambda drawn: np.asarray(score(rows[drawn].sum(axis=1))),
+        len(rows), resamples, confidence, seed,
+    )  # fmt: skip
 
 
-def _draws(count: int, resamples: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    """Rows of `count` examples drawn with replacement, as many rows at a time as memory likes."""
+def paired(labels: ArrayLike, predictions: ArrayLike) -> tuple[NDArray, NDArray]:
+    """Both sides as flat arrays of one length that is not 0, or an error that says why not."""
+    labels, predictions = np.asarray(labels), np.asarray(predictions)
+    if labels.ndim != 1 or labels.shape != predictions.shape or not len(labels):
+        raise SettingsError(
+            f"cannot score predictions of shape {predictions.shape} against labels of shape "
+            f"{labels.shape}; give one prediction for each of at least one example"
+        )
+    return labels, predictions
+
+
+def _bootstrap(
+    value: float, score: Callable[[NDArray[np.int64]], NDArray[np.float64]], count: int,
+    resamples: int, confidence: float, seed: int,
+) -> Interval:  # fmt: skip
+    """Percentiles of the scores of examples drawn with replacement, memory allowing many a time."""
     if resamples < 1:
         raise SettingsError(f"resamples = {resamples}: at least 1 is needed, 1000 are usual")
-    generator = np.random.default_rng(seed)
-    rows = max(AT_ONCE // count, 1)
-    for start in range(0, resamples, rows):
-        yield generator.integers(count, size=(min(rows, resamples - start), count))
-
-
-def _percentiles(value: float, values: NDArray[np.float64], confidence: float) -> Interval:
     if not 0 < confidence < 1:
         raise SettingsError(f"confidence = {confidence}: it must be between 0 and 1")
+    generator = np.random.default_rng(seed)
+    rows = max(DRAWN_AT_ONCE // count, 1)
+    values = [
+        score(generator.integers(count, size=(min(rows, resamples - start), count)))
+        for start in range(0, resamples, rows)
+    ]
     tail = (1 - confidence) / 2
-    low, high = np.quantile(values, [tail, 1 - tail])
+    low, high = np.quantile(np.concatenate(values), [tail, 1 - tail])
     return Interval(value, float(low), float(high))
 
 

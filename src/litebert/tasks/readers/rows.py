@@ -1,4 +1,4 @@
-"""Rows of the user's tables: CSV, TSV, JSON lines and Parquet, every row with its line.
+"""Rows of the user's tables: CSV, TSV, JSON lines and Parquet, every row with its line and its id.
 
 A value is text, or whatever JSON and Parquet hold; numbers of JSON stay as they are written.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ from litebert.base.errors import FileError, FormatError
 from litebert.reading.listing import list_inputs
 from litebert.reading.parquet import open_parquet
 from litebert.reading.tables import parse_row, shown
-from litebert.tasks.files.json_content import kind_name, parse_object
-from litebert.tasks.files.text_file import LARGEST_FILE, read_lines, read_text
+from litebert.tasks.readers.json_content import kind_name, parse_object
+from litebert.tasks.readers.text_file import LARGEST_FILE, Say, read_lines, read_text
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Row:
 
     where: str
     values: dict[str, Any]
+    id: str = ""  # what an example is called in predictions
 
     def text(self, column: str) -> str:
         """The text of a column, which must not be empty; white space around it is dropped."""
@@ -41,6 +42,13 @@ class Row:
         if value is None or (isinstance(value, str) and not value.strip()):
             return None
         return name_of(value, f"{self.where}: {column!r}")
+
+    def label(self, column: str, *, needed: bool, what: str = "label") -> str | None:
+        """The same of a column that says what to learn, which may have to be there."""
+        label = self.name(column) if column else None
+        if label is None and needed:
+            raise FormatError(f"{self.where}: {column!r} is empty; every row needs its {what}")
+        return label
 
 
 @dataclass(frozen=True)
@@ -80,6 +88,29 @@ def read_table(path: Path | str) -> Table:
     if not table.rows:
         raise FormatError(f"{name}: no rows in it")
     return table
+
+
+def with_ids(table: Table, column: str, say: Say, *, told: bool) -> tuple[Table, bool]:
+    """A table whose rows have ids: those of a column, if they are unique, else rows are counted.
+
+    Says whether the column is used; one that was `told` must be.
+    """
+    seen: dict[str, str] = {}
+    for row in table.rows if column else ():
+        id = row.name(column)
+        if id is not None and id not in seen:
+            seen[id] = row.where
+            continue
+        problem = "is empty" if id is None else f"{id!r} occurs twice (before: {seen[id]})"
+        message = f"{row.where}: the id in {column!r} {problem}"
+        if told:
+            raise FormatError(f"{message}; make it unique, or name another column")
+        say(f"{message}; rows are counted from 0 instead")
+        seen = {}
+        break
+    ids = seen or [str(number) for number in range(len(table.rows))]
+    rows = [replace(row, id=id) for id, row in zip(ids, table.rows, strict=True)]
+    return replace(table, rows=rows), bool(seen)
 
 
 def _separated(path: str, format: str) -> Table:

@@ -1,4 +1,4 @@
-"""Entities out of tags, and their F1: right is an entity of the same words and the same type.
+"""Entities out of tags, and their F1: correct is one of the same words and the same type.
 
 Tags are IOB1, IOB2, IOBES or BILOU, read as leniently as CoNLL's scorer reads them: nothing is
 thrown away because its beginning is missing. A tag that is not O begins an entity if it is B or S
@@ -9,7 +9,7 @@ next beginning or O.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litebert.base.errors import SettingsError
-from litebert.tasks.scores.metrics import LabelScore, label_score
+from litebert.tasks.metrics.classification import LabelScore, label_score
 
 OUTSIDE = "O"
 PREFIXES = {"B": "B", "I": "I", "E": "E", "L": "E", "S": "S", "U": "S"}
 BEGINS = ("B", "S")
 ENDS = ("E", "S", OUTSIDE)
+
+Tags = Iterable[Sequence[str]]  # of sentences
 
 
 class Entity(NamedTuple):
@@ -73,51 +75,49 @@ def are_entities(tags: Iterable[str]) -> bool:
     return all(tag == OUTSIDE or (tag[1:2] == "-" and tag[0] in PREFIXES) for tag in tags)
 
 
-def entity_scores(truth: Iterable[Sequence[str]], guess: Iterable[Sequence[str]]) -> EntityScores:
+def entity_scores(labels: Tags, predictions: Tags) -> EntityScores:
     """Precision, recall and F1 of the entities of many sentences, given as tags."""
-    right, guessed, count = Counter[str](), Counter[str](), Counter[str]()
-    for number, (true_tags, guessed_tags) in enumerate(_sentences(truth, guess)):
-        if len(true_tags) != len(guessed_tags):
-            raise SettingsError(
-                f"sentence {number} has {len(true_tags)} tags and {len(guessed_tags)} guesses; "
-                "give every word one"
-            )
-        true, found = entities(true_tags), entities(guessed_tags)
-        count.update(entity.type for entity in true)
-        guessed.update(entity.type for entity in found)
-        right.update(entity.type for entity in set(true) & set(found))
+    correct, predicted, support = Counter[str](), Counter[str](), Counter[str]()
+    for true, found in _sentences(labels, predictions):
+        support.update(entity.type for entity in true)
+        predicted.update(entity.type for entity in found)
+        correct.update(entity.type for entity in set(true) & set(found))
     return EntityScores(
-        overall=label_score(right.total(), guessed.total(), count.total()),
+        overall=label_score(correct.total(), predicted.total(), support.total()),
         types={
-            name: label_score(right[name], guessed[name], count[name])
-            for name in sorted(count | guessed)
+            name: label_score(correct[name], predicted[name], support[name])
+            for name in sorted(support | predicted)
         },
     )
 
 
-def entity_counts(
-    truth: Iterable[Sequence[str]], guess: Iterable[Sequence[str]]
-) -> NDArray[np.int64]:
-    """Entities found, guessed and there: a row for each sentence."""
+def entity_counts(labels: Tags, predictions: Tags) -> NDArray[np.int64]:
+    """Entities that are correct, predicted and there: a row for each sentence."""
     rows = [
-        (len(set(entities(true)) & set(entities(said))), len(entities(said)), len(entities(true)))
-        for true, said in _sentences(truth, guess)
+        (len(set(true) & set(found)), len(found), len(true))
+        for true, found in _sentences(labels, predictions)
     ]
     return np.array(rows, np.int64).reshape(-1, 3)
 
 
 def f1_of_counts(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """F1 from counts of found, guessed and there, along the last axis; 0 of nothing is 0."""
-    found, guessed, there = np.moveaxis(counts, -1, 0)
-    return 2 * found / np.maximum(guessed + there, 1)
+    """F1 from counts of correct, predicted and there, along the last axis; 0 of nothing is 0."""
+    correct, predicted, there = np.moveaxis(counts, -1, 0)
+    return 2 * correct / np.maximum(predicted + there, 1)
 
 
-def _sentences(
-    truth: Iterable[Sequence[str]], guess: Iterable[Sequence[str]]
-) -> Iterable[tuple[Sequence[str], Sequence[str]]]:
-    truth, guess = list(truth), list(guess)
-    if len(truth) != len(guess):
+def _sentences(labels: Tags, predictions: Tags) -> Iterator[tuple[list[Entity], list[Entity]]]:
+    """The entities that are there and those predicted, sentence by sentence."""
+    labels, predictions = list(labels), list(predictions)
+    if len(labels) != len(predictions):
         raise SettingsError(
-            f"{len(truth)} tagged sentences and {len(guess)} guesses; give every sentence one"
+            f"{len(labels)} tagged sentences and {len(predictions)} predictions; give every "
+            "sentence one"
         )
-    return zip(truth, guess, strict=True)
+    for number, (true, predicted) in enumerate(zip(labels, predictions, strict=True)):
+        if len(true) != len(predicted):
+            raise SettingsError(
+                f"sentence {number} has {len(true)} tags and {len(predicted)} predictions; give "
+                "every word one"
+            )
+        yield entities(true), entities(predicted)
