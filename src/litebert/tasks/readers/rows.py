@@ -18,6 +18,8 @@ from litebert.reading.tables import parse_row, shown
 from litebert.tasks.readers.json_content import kind_name, parse_object
 from litebert.tasks.readers.text_file import LARGEST_FILE, Say, read_lines, read_text
 
+TABLES = {".csv", ".tsv", ".jsonl", ".parquet"}
+
 
 @dataclass(frozen=True)
 class Row:
@@ -26,6 +28,10 @@ class Row:
     where: str
     values: dict[str, Any]
     id: str = ""  # what an example is called in predictions
+
+    def get(self, column: str) -> Any:
+        """What a column holds; None where it is empty, or there is no such column ("")."""
+        return self.values.get(column) if column else None
 
     def text(self, column: str) -> str:
         """The text of a column, which must not be empty; white space around it is dropped."""
@@ -38,14 +44,14 @@ class Row:
 
     def name(self, column: str) -> str | None:
         """A label, an answer or an id exactly as it is written, also a number; None if empty."""
-        value = self.values.get(column)
+        value = self.get(column)
         if value is None or (isinstance(value, str) and not value.strip()):
             return None
         return name_of(value, f"{self.where}: {column!r}")
 
     def label(self, column: str, *, needed: bool, what: str = "label") -> str | None:
         """The same of a column that says what to learn, which may have to be there."""
-        label = self.name(column) if column else None
+        label = self.name(column)
         if label is None and needed:
             raise FormatError(f"{self.where}: {column!r} is empty; every row needs its {what}")
         return label
@@ -67,6 +73,11 @@ def name_of(value: Any, where: str) -> str:
     if isinstance(value, str | int | float):
         return str(value)
     raise FormatError(f"{where} is neither text nor a number but {kind_name(value)}")
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file's name is that of a table, perhaps compressed."""
+    return not TABLES.isdisjoint(path.suffixes)
 
 
 def read_table(path: Path | str) -> Table:
