@@ -26,6 +26,7 @@ from litebert.tasks.metrics.squad import score_questions, squad_v1, squad_v2
 from litebert.tasks.questions import (
     ROLES,
     QuestionExample,
+    gold_answers,
     questions_of,
     read_squad,
     write_predictions,
@@ -269,10 +270,10 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
         """Exact match and F1; with unanswerable questions, at the best threshold too."""
         best = {one.id: (one.candidates or (one,))[0].text for one in predictions}
         if not self.settings.has_unanswerable:
-            scores = squad_v1(_golds(examples), best)
+            scores = squad_v1(gold_answers(examples), best)
         else:
             odds = {one.id: one.null_odds for one in predictions}
-            scores = squad_v2(_golds(examples), best, odds, self.settings.threshold)
+            scores = squad_v2(gold_answers(examples), best, odds, self.settings.threshold)
         return {
             name: value if name.endswith("thresh") else value / 100
             for name, value in scores.items()
@@ -284,7 +285,7 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
     ) -> dict[str, Interval]:
         texts = {one.id: one.text for one in predictions}
         version = "2.0" if self.settings.has_unanswerable else "1.1"
-        found = score_questions(_golds(examples), texts, version)
+        found = score_questions(gold_answers(examples), texts, version)
         return {"exact": bootstrap_mean(found.exact), "f1": bootstrap_mean(found.f1)}
 
     def calibrated(self, scores: Scores) -> QuestionSettings:
@@ -298,10 +299,6 @@ class _Characters(NamedTuple):
     score: float
     first: int
     last: int
-
-
-def _golds(examples: Sequence[QuestionExample]) -> dict[str, tuple[str, ...]]:
-    return {example.id: tuple(answer.text for answer in example.answers) for example in examples}
 
 
 def _target(

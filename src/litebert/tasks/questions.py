@@ -10,7 +10,7 @@ lists, `text` and `answer_start`), with or without its place; an empty list says
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,11 @@ class QuestionExample:
     answers: tuple[Answer, ...] = ()
     impossible: bool | None = None  # None where it is not known
     where: str = field(default="", compare=False)
+
+
+def gold_answers(examples: Iterable[QuestionExample]) -> dict[str, tuple[str, ...]]:
+    """The texts of all answers, by question."""
+    return {example.id: tuple(answer.text for answer in example.answers) for example in examples}
 
 
 # ----------------------------------------------------------------------------------- SQuAD's JSON

@@ -1,134 +1,69 @@
-"""GLUE: the nine tasks and the diagnostic set AX as rows of a table, and the reader of their files.
+"""GLUE's files, those of gluebenchmark.com.
 
-The files are those of gluebenchmark.com. Each task has its own columns, found by the names in the
-header; only CoLA's train and dev have no header. Fields end at tabs and quotes are plain
-characters. The second half of a submission is in `glue_submission.py`.
+Each task (glue_tasks.py) has its own columns, found by the names in the header; only CoLA's train
+and dev have no header. Fields end at tabs and quotes are plain characters.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from litebert.base.errors import FileError, FormatError, SettingsError, did_you_mean
 from litebert.reading.tables import parse_row, shown
-from litebert.tasks.examples import TextExample
-from litebert.tasks.files.text_file import Say, quiet, read_lines
-
-HIGHEST_SCORE = 5.0  # of STS-B; the lowest is 0
-_FILES = {"train": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"}
-_MNLI_LABELS = ("contradiction", "entailment", "neutral")
-_ENTAILMENT = ("entailment", "not_entailment")
-_BINARY = ("0", "1")
-_TWO_SENTENCES = ("sentence1", "sentence2")
+from litebert.tasks.classification import Classification, PairClassification
+from litebert.tasks.published.glue_submission import (
+    submission_file,
+    submission_text,
+    write_submission,
+)
+from litebert.tasks.published.glue_tasks import HIGHEST_SCORE, GlueTask, glue_task
+from litebert.tasks.published.task import PublishedTask
+from litebert.tasks.readers.text_file import Say, quiet, read_lines
+from litebert.tasks.regression import Regression, ValuePrediction
+from litebert.tasks.task import Prediction, Task
+from litebert.tasks.texts import TextExample, TextSettings
 
 
 @dataclass(frozen=True)
-class GlueTask:
-    """Where a task's examples are, what its labels are, and how guesses are scored and sent in."""
+class Glue(PublishedTask):
+    """One of GLUE's tasks; a model of MNLI is also asked the diagnostic set, as its split `ax`."""
 
-    name: str  # as published; also its folder
-    texts: tuple[str, ...]  # the columns of its one or two texts
-    labels: tuple[str, ...]  # in their published order; none: a number from 0 to 5
-    submissions: Mapping[str, str]  # split -> file of the submission
-    metrics: tuple[str, ...] = ("accuracy",)
-    label: str = "label"  # the column of the label in train and dev
-    id: str = "index"  # the column that a submission names an example by
-    files: Mapping[str, str] = field(default_factory=lambda: _FILES)  # split -> file
-    other_folders: tuple[str, ...] = ()
-    unnamed: tuple[str, ...] = ()  # the columns of train and dev, if these have no header
-    skips_broken_rows: bool = False
+    name: str
 
+    @property
+    def splits(self) -> tuple[str, ...]:
+        return tuple(split for split in glue_task(self.name).files if not split.startswith("test"))
 
-GLUE: dict[str, GlueTask] = {
-    "cola": GlueTask(
-        "CoLA",
-        texts=("sentence",),
-        labels=_BINARY,
-        submissions={"test": "CoLA.tsv"},
-        metrics=("matthews",),
-        unnamed=("source", "label", "original_mark", "sentence"),
-    ),
-    "sst-2": GlueTask(
-        "SST-2", texts=("sentence",), labels=_BINARY, submissions={"test": "SST-2.tsv"}
-    ),
-    "mrpc": GlueTask(
-        "MRPC",
-        texts=("#1 String", "#2 String"),
-        labels=_BINARY,
-        submissions={"test": "MRPC.tsv"},
-        metrics=("f1", "accuracy"),
-        label="Quality",
-    ),
-    "sts-b": GlueTask(
-        "STS-B",
-        texts=_TWO_SENTENCES,
-        labels=(),
-        submissions={"test": "STS-B.tsv"},
-        metrics=("pearson", "spearman"),
-        label="score",
-    ),
-    "qqp": GlueTask(
-        "QQP",
-        texts=("question1", "question2"),
-        labels=_BINARY,
-        submissions={"test": "QQP.tsv"},
-        metrics=("f1", "accuracy"),
-        label="is_duplicate",
-        id="id",
-        # A few published rows are torn by line ends inside a question; Google's code drops them.
-        skips_broken_rows=True,
-    ),
-    "mnli": GlueTask(
-        "MNLI",
-        texts=_TWO_SENTENCES,
-        labels=_MNLI_LABELS,
-        submissions={"test": "MNLI-m.tsv", "test-mismatched": "MNLI-mm.tsv"},
-        label="gold_label",
-        files={
-            "train": "train.tsv",
-            "dev": "dev_matched.tsv",
-            "dev-mismatched": "dev_mismatched.tsv",
-            "test": "test_matched.tsv",
-            "test-mismatched": "test_mismatched.tsv",
-        },
-    ),
-    "qnli": GlueTask(
-        "QNLI",
-        texts=("question", "sentence"),
-        labels=_ENTAILMENT,
-        submissions={"test": "QNLI.tsv"},
-    ),
-    "rte": GlueTask(
-        "RTE", texts=_TWO_SENTENCES, labels=_ENTAILMENT, submissions={"test": "RTE.tsv"}
-    ),
-    "wnli": GlueTask(
-        "WNLI", texts=_TWO_SENTENCES, labels=_BINARY, submissions={"test": "WNLI.tsv"}
-    ),
-    "ax": GlueTask(  # nothing to learn from: a model of MNLI is asked
-        "AX",
-        texts=_TWO_SENTENCES,
-        labels=_MNLI_LABELS,
-        submissions={"test": "AX.tsv"},
-        metrics=("matthews",),
-        files={"test": "diagnostic.tsv"},
-        other_folders=("diagnostic", "MNLI"),
-    ),
-}
+    def settings(self, train: Sequence[TextExample]) -> TextSettings:
+        row = glue_task(self.name)
+        of_labels = Classification if len(row.texts) == 1 else PairClassification
+        kind = of_labels.kind if row.labels else Regression.kind
+        return TextSettings(name=self.name, kind=kind, metrics=row.metrics, labels=row.labels)
 
+    def read(
+        self, path: Path, split: str, *, labelled: bool, level: str, repair: bool, say: Say
+    ) -> list[TextExample]:
+        name, split = self._meant(split)
+        return read_glue(name, path, split, say)
 
-def glue_task(name: str) -> GlueTask:
-    """The row of a task."""
-    if name.lower() not in GLUE:
-        raise SettingsError(f"no GLUE task {name!r}; {did_you_mean(name.lower(), GLUE)}")
-    return GLUE[name.lower()]
+    def write_submission(
+        self, task: Task, predictions: Sequence[Prediction], path: Path, split: str, say: Say
+    ) -> None:
+        """The task's part of the zip, which grows task by task."""
+        name, split = self._meant(split)
+        answers = [
+            (one.id, one.value if isinstance(one, ValuePrediction) else one.label)
+            for one in predictions
+        ]
+        text = submission_text(name, answers)
+        missing = write_submission(path, {submission_file(name, split): text})
+        say(f"{path}: still without {', '.join(missing)}" if missing else f"{path}: complete")
 
-
-def resolve_split(name: str, split: str) -> tuple[str, str]:
-    """The task and split whose files are meant: MNLI's `ax` is the diagnostic set's test split."""
-    return ("ax", "test") if (name, split) == ("mnli", "ax") else (name, split)
+    def _meant(self, split: str) -> tuple[str, str]:
+        return ("ax", "test") if (self.name, split) == ("mnli", "ax") else (self.name, split)
 
 
 def read_glue(name: str, folder: Path | str, split: str, say: Say = quiet) -> list[TextExample]:

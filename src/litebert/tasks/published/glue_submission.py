@@ -1,4 +1,4 @@
-"""Guesses for GLUE's test sets, as gluebenchmark.com wants them: a zip of tab-separated files."""
+"""Predictions for GLUE's test sets, as gluebenchmark.com wants them: a zip of tab-separated files."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pathlib import Path
 
 from litebert.base.errors import FormatError, SettingsError, did_you_mean
 from litebert.base.files import write_whole
-from litebert.tasks.files.glue import GLUE, HIGHEST_SCORE, GlueTask, glue_task
+from litebert.tasks.published.glue_tasks import GLUE, HIGHEST_SCORE, GlueTask, glue_task
 
 SUBMISSION_FILES = tuple(name for task in GLUE.values() for name in task.submissions.values())
 LARGEST = 100_000_000  # bytes of one file; QQP's has six million
-_NO_DATE = (1980, 1, 1, 0, 0, 0)  # the same guesses give the same bytes
+_NO_DATE = (1980, 1, 1, 0, 0, 0)  # the same predictions give the same bytes
 
 
 def submission_file(name: str, split: str = "test") -> str:
-    """The file that holds a task's guesses for a test split: MNLI-mm.tsv for its mismatched one."""
+    """The file that holds a task's predictions for a test split: MNLI-mm.tsv for its mismatched one."""
     task = glue_task(name)
     if split not in task.submissions:
         raise SettingsError(
@@ -29,16 +29,16 @@ def submission_file(name: str, split: str = "test") -> str:
     return task.submissions[split]
 
 
-def submission_text(name: str, guesses: Iterable[tuple[str, str | float]]) -> str:
-    """The content of a task's file, from (id, guess) in the order of the test file."""
+def submission_text(name: str, predictions: Iterable[tuple[str, str | float]]) -> str:
+    """The content of a task's file, from (id, prediction) in the order of the test file."""
     task = glue_task(name)
     seen: set[str] = set()
     lines = ["index\tprediction"]
-    for id, guess in guesses:
+    for id, prediction in predictions:
         if id in seen:
-            raise SettingsError(f"{task.name}: two guesses for the example {id!r}")
+            raise SettingsError(f"{task.name}: two predictions for the example {id!r}")
         seen.add(id)
-        lines.append(f"{id}\t{_shown(task, guess)}")
+        lines.append(f"{id}\t{_shown(task, prediction)}")
     return "\n".join(lines) + "\n"
 
 
@@ -77,13 +77,13 @@ def _already(path: Path) -> dict[str, str]:
         raise FormatError(f"{path}: exists and is no submission; name another file") from error
 
 
-def _shown(task: GlueTask, guess: str | float) -> str:
+def _shown(task: GlueTask, prediction: str | float) -> str:
     if task.labels:
-        if guess not in task.labels:
+        if prediction not in task.labels:
             raise SettingsError(
-                f"{task.name}: the guess {guess!r} is not one of {', '.join(task.labels)}"
+                f"{task.name}: the prediction {prediction!r} is not one of {', '.join(task.labels)}"
             )
-        return str(guess)
-    if isinstance(guess, str) or not math.isfinite(guess):
-        raise SettingsError(f"{task.name}: the guess {guess!r} is not a number")
-    return f"{max(0.0, min(HIGHEST_SCORE, guess)):.3f}"
+        return str(prediction)
+    if isinstance(prediction, str) or not math.isfinite(prediction):
+        raise SettingsError(f"{task.name}: the prediction {prediction!r} is not a number")
+    return f"{max(0.0, min(HIGHEST_SCORE, prediction)):.3f}"

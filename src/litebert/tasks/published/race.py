@@ -8,7 +8,7 @@ one question.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,44 @@ from litebert.base.errors import FileError, FormatError, SettingsError, did_you_
 from litebert.base.files import write_whole
 from litebert.reading.decoders import DECODERS
 from litebert.reading.tables import shown
-from litebert.tasks.examples import ChoiceExample
-from litebert.tasks.files.json_content import as_kind, parse_object, required, text_field
-from litebert.tasks.files.text_file import read_lines, read_text
+from litebert.tasks.multiple_choice import (
+    ChoiceExample,
+    ChoicePrediction,
+    ChoiceSettings,
+    MultipleChoice,
+)
+from litebert.tasks.published.task import PublishedTask
+from litebert.tasks.readers.json_content import as_kind, parse_object, required, text_field
+from litebert.tasks.readers.text_file import Say, read_lines, read_text
+from litebert.tasks.task import Task
 
 SPLITS = ("train", "dev", "test")
 LEVELS = ("middle", "high")
 LETTERS = "ABCD"
 OPTIONS = len(LETTERS)
+
+
+class Race(PublishedTask):
+    """RACE, middle and high together or one of them."""
+
+    reads_single_files = True
+
+    def settings(self, train: Sequence[ChoiceExample]) -> ChoiceSettings:
+        return ChoiceSettings(
+            name="race", kind=MultipleChoice.kind, metrics=("accuracy",), max_length=512,
+            question_length=128, options=OPTIONS,
+        )  # fmt: skip
+
+    def read(
+        self, path: Path, split: str, *, labelled: bool, level: str, repair: bool, say: Say
+    ) -> list[ChoiceExample]:
+        split = split if path.is_dir() else "dev"  # of a file its name does not matter
+        return read_race(path, split, level, needs_answers=labelled)
+
+    def write_submission(
+        self, task: Task, predictions: Sequence[ChoicePrediction], path: Path, split: str, say: Say
+    ) -> None:
+        write_answers(path, predictions)
 
 
 def read_race(
@@ -52,16 +82,16 @@ def read_race(
     return [example for example in examples if _is_of(example, level, path)]
 
 
-def write_answers(path: Path | str, choices: Mapping[str, int]) -> None:
-    """Guesses as RACE has answers: a line an article, `{"id": "high1.txt", "answers": ["A", …]}`.
+def write_answers(path: Path, predictions: Sequence[ChoicePrediction]) -> None:
+    """As RACE has answers, a line an article: `{"id": "high1.txt", "answers": ["A", …]}`.
 
-    `choices` goes from an example's id (article and question) to the option, in the files' order.
+    Predictions are in the files' order; the id of an example is that of its article and a number.
     """
     articles: dict[str, list[str]] = {}
-    for id, choice in choices.items():
-        articles.setdefault(id.rpartition("-")[0], []).append(LETTERS[choice])
+    for one in predictions:
+        articles.setdefault(one.id.rpartition("-")[0], []).append(LETTERS[one.choice])
     lines = [json.dumps({"id": id, "answers": letters}) for id, letters in articles.items()]
-    write_whole(Path(path), ("\n".join(lines) + "\n").encode())
+    write_whole(path, ("\n".join(lines) + "\n").encode())
 
 
 def _is_of(example: ChoiceExample, level: str, path: Path) -> bool:
