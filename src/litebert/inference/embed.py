@@ -7,77 +7,90 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from litebert.base.errors import FormatError, SettingsError
 from litebert.base.files import check_writable, write_whole
-from litebert.base.runtime import Precision, autocast, default_device, keep_freed_memory
-from litebert.model.inputs import to_inputs
+from litebert.base.runtime import Precision, default_device, keep_freed_memory
+from litebert.inference.model_folder import find_model_folder, open_tokenizer
+from litebert.inference.run import run_batches
+from litebert.model.inputs import Inputs
+from litebert.model.layout import State
 from litebert.model.model import Model
-from litebert.tasks.features import NOTHING, Sequences, encode_all, take
-from litebert.tasks.files.own import read_own
-from litebert.tasks.files.roles import Columns
-from litebert.tasks.files.text_file import read_lines
-from litebert.tasks.predict import TOKENS, batches_by_length
-from litebert.tasks.starting import open_tokenizer
+from litebert.tasks.classification import Classification
+from litebert.tasks.features import NO_LABEL, Sequences, encode_all
+from litebert.tasks.readers.column_mapping import ColumnMapping
+from litebert.tasks.readers.rows import is_table
+from litebert.tasks.readers.text_file import quiet, read_lines
 from litebert.text.tokenizer import Tokenizer
-from litebert.train.run import model_folder
 
-SHORTEST = 3
-TABLES = {".csv", ".tsv", ".jsonl", ".parquet"}
+MIN_LENGTH = 3
 
 
-@torch.no_grad()
 def embed(
+    model: str | Path, input: str | Path, out: str | Path, *, pooling: str = "mean",
+    max_length: int = 128, column: str | None = None,
+) -> NDArray[np.float32]:  # fmt: skip
+    """Turn the texts of a file into vectors, for search and clustering; no labels needed.
+
+    Args:
+        model: A run, or any model folder with a tokenizer in it.
+        input: Texts: one a line, or a table (.csv, .tsv, .jsonl, .parquet) with a column of them.
+        out: Where the vectors go, as a .npy file.
+        pooling: `mean` of all tokens of a text, or `first`, its [CLS].
+        max_length: Tokens of a text, at most; the rest is cut off.
+        column: The column of a table that is the text, where its name does not say so.
+
+    Returns:
+        The vectors, (texts, hidden size).
+    """
+    keep_freed_memory()
+    check_writable(Path(out))
+    folder = find_model_folder(Path(model))
+    loaded = Model.load(folder).to(default_device())
+    texts = _texts(Path(input), column)
+    vectors = embed_texts(
+        loaded, open_tokenizer(folder), texts, pooling=pooling, max_length=max_length
+    )
+    stream = io.BytesIO()
+    np.save(stream, vectors, allow_pickle=False)
+    write_whole(Path(out), stream.getvalue())
+    return vectors
+
+
+def embed_texts(
     model: Model, tokenizer: Tokenizer, texts: Sequence[str], *, pooling: str = "mean",
-    length: int = 128, precision: Precision = "auto",
+    max_length: int = 128, precision: Precision = "auto",
 ) -> NDArray[np.float32]:  # fmt: skip
     """One row a text, (texts, H); longer texts are cut off."""
     if pooling not in ("mean", "first"):
         raise SettingsError(f"pooling {pooling!r}: choose mean or first")
-    if length < SHORTEST:
-        raise SettingsError(f"--length {length}: at least {SHORTEST}, for [CLS], a token and [SEP]")
-    length = min(length, model.config.longest_sequence)
+    if max_length < MIN_LENGTH:
+        raise SettingsError(
+            f"max_length {max_length}: at least {MIN_LENGTH}, for [CLS], a token and [SEP]"
+        )
+    room = min(max_length, model.config.longest_sequence)
     sequences = Sequences(tokenizer)
-    for owner, ids in enumerate(encode_all(tokenizer, texts)):
-        sequences.add(owner, NOTHING, ids[: length - sequences.extra])
-    batch = sequences.batch()
-    device = next(model.parameters()).device
-    vectors = np.zeros((len(texts), model.config.hidden_size), np.float32)
-    model.eval()
-    for chosen in batches_by_length(batch, TOKENS):
-        with autocast(precision, device):
-            inputs = to_inputs(take(batch, chosen), device)
-            state = inputs.encode(model, read=inputs.batch.starts if pooling == "first" else None)
-            rows = state.mean() if pooling == "mean" else state.first()
-        vectors[chosen] = rows.float().cpu().numpy()
-    return vectors
+    for number, ids in enumerate(encode_all(tokenizer, texts)):
+        sequences.add(number, NO_LABEL, ids[: room - sequences.extra])
+
+    def pooled(state: State, inputs: Inputs) -> NDArray[np.float32]:
+        rows = state.mean() if pooling == "mean" else state.first()
+        return rows.float().cpu().numpy()
+
+    rows = run_batches(
+        model, sequences.batch(), pooled,
+        lambda batch: batch.starts if pooling == "first" else None, precision=precision,
+    )  # fmt: skip
+    return np.array(rows, np.float32).reshape(len(texts), model.config.hidden_size)
 
 
-def embed_file(
-    folder: Path, source: Path, out: Path, *, pooling: str = "mean", length: int = 128,
-    column: str | None = None,
-) -> tuple[int, int]:  # fmt: skip
-    """Vectors of a file's texts as .npy; returns how many and how wide."""
-    keep_freed_memory()
-    check_writable(out)
-    where = model_folder(folder)
-    model = Model.load(where).to(default_device())
-    texts = _texts(source, column)
-    vectors = embed(model, open_tokenizer(where), texts, pooling=pooling, length=length)
-    stream = io.BytesIO()
-    np.save(stream, vectors, allow_pickle=False)
-    write_whole(out, stream.getvalue())
-    return vectors.shape
-
-
-def _texts(source: Path, column: str | None) -> list[str]:
-    if TABLES & set(source.suffixes):
-        columns = Columns(text=column) if column else None
-        found = read_own(source, "classify", columns, needs_labels=False).examples
-        return [example.first for example in found]  # type: ignore[union-attr]
-    texts = [line.rstrip("\r") for line in read_lines(source)]
+def _texts(path: Path, column: str | None) -> list[str]:
+    if is_table(path):
+        given = ColumnMapping.build({"text": column} if column else None)
+        examples, _ = Classification.read_table(path, given, labelled=False, say=quiet)
+        return [example.first for example in examples]
+    texts = [line.rstrip("\r") for line in read_lines(path)]
     if not any(text.strip() for text in texts):
-        raise FormatError(f"{source}: holds no text")
+        raise FormatError(f"{path}: holds no text")
     return texts

@@ -1,4 +1,4 @@
-"""Predictions for examples: features in batches of like length through the model, then decoded."""
+"""Features through a model, in batches of like length, and decoded."""
 
 from __future__ import annotations
 
@@ -10,61 +10,71 @@ import torch
 
 from litebert.base.batch import Batch, Numbers
 from litebert.base.runtime import Precision, autocast
-from litebert.model.inputs import to_inputs
+from litebert.model.inputs import Inputs, to_inputs
+from litebert.model.layout import State
 from litebert.model.model import Model
-from litebert.tasks.base import Outputs, Prediction, Task, read_by_head
-from litebert.tasks.features import Features, take
+from litebert.tasks.features import Features, group_lengths, sequences_of, take
+from litebert.tasks.task import Prediction, Task
 
-TOKENS = 4096  # of a batch
-Progress = Callable[[int], None]
+BATCH_TOKENS = 4096
 
 
-def batches_by_length(batch: Batch, tokens: int) -> Iterator[Numbers]:
-    """The sequences of a batch in groups of at most so many tokens, longest first.
+def bucket_by_length(
+    lengths: Numbers, *, max_tokens: float = np.inf, batch_size: float = np.inf,
+    longest_first: bool = False,
+) -> Iterator[Numbers]:  # fmt: skip
+    """What has these lengths in batches of like length, each of so many tokens or so many.
 
-    Equal lengths lie side by side, where attention takes them in one call; the longest come first,
-    so that memory that will not suffice is known at once.
+    Equal lengths lie side by side, where attention takes them in one call.
     """
-    groups = batch.lengths.reshape(-1, batch.together).sum(1)
-    order = np.argsort(-groups, kind="stable")
+    order = np.argsort(-lengths if longest_first else lengths, kind="stable")
     chosen: list[int] = []
-    held = 0
-    for group in order.tolist():
-        if chosen and held + groups[group] > tokens:
+    tokens = 0
+    for place in order.tolist():
+        if chosen and (len(chosen) >= batch_size or tokens + lengths[place] > max_tokens):
             yield np.array(chosen)
-            chosen, held = [], 0
-        first = group * batch.together
-        chosen += range(first, first + batch.together)
-        held += int(groups[group])
+            chosen, tokens = [], 0
+        chosen.append(place)
+        tokens += int(lengths[place])
     if chosen:
         yield np.array(chosen)
 
 
 @torch.no_grad()
-def run(
-    task: Task, model: Model, features: Features, *, device: torch.device | None = None,
-    precision: Precision = "auto", tokens: int = TOKENS, progress: Progress | None = None,
-) -> Outputs:  # fmt: skip
-    """What the model says of every sequence, in the order of the features."""
-    where = device or next(model.parameters()).device
-    was = model.training
+def run_batches(
+    model: Model, batch: Batch, say: Callable[[State, Inputs], Sequence[Any]],
+    reads: Callable[[Batch], Numbers | None], *,
+    precision: Precision = "auto", max_tokens: int = BATCH_TOKENS,
+) -> list[Any]:  # fmt: skip
+    """What is said of each sequence once it is encoded, in the order of the batch.
+
+    The longest come first, so that memory that will not suffice is known at once.
+    """
+    device = next(model.parameters()).device
+    training = model.training
     model.eval()
-    outputs: list[Any] = [None] * len(features.batch)
-    for chosen in batches_by_length(features.batch, tokens):
-        inputs = to_inputs(take(features.batch, chosen), where)
-        with autocast(precision, where):
-            state = inputs.encode(model, read=read_by_head(task.head, inputs.batch))
-            said = task.outputs(model, state, inputs)
+    outputs: list[Any] = [None] * len(batch)
+    for groups in bucket_by_length(
+        group_lengths(batch), max_tokens=max_tokens, longest_first=True
+    ):
+        chosen = sequences_of(batch, groups)
+        inputs = to_inputs(take(batch, chosen), device)
+        with autocast(precision, device):
+            state = inputs.encode(model, read=reads(inputs.batch))
+            said = say(state, inputs)
         for place, output in zip(chosen.tolist(), said, strict=True):
             outputs[place] = output
-        if progress is not None:
-            progress(len(chosen))
-    model.train(was)
+    model.train(training)
     return outputs
 
 
 def predict_examples(
-    task: Task, model: Model, examples: Sequence[Any], features: Features, **options: Any
-) -> list[Prediction]:
-    """One prediction for each example; the options are those of `run`."""
-    return task.decode(examples, features, run(task, model, features, **options))
+    task: Task, model: Model, examples: Sequence[Any], features: Features, *,
+    precision: Precision = "auto", max_tokens: int = BATCH_TOKENS,
+) -> list[Prediction]:  # fmt: skip
+    """One prediction for each example."""
+    outputs = run_batches(
+        model, features.batch, lambda state, inputs: task.outputs(model, state, inputs),
+        task.reads, precision=precision, max_tokens=max_tokens,
+    )  # fmt: skip
+    return task.decode(examples, features, outputs)

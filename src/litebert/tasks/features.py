@@ -100,6 +100,16 @@ def take(batch: Batch, chosen: Sequence[int] | Numbers) -> Batch:
     )  # fmt: skip
 
 
+def group_lengths(batch: Batch) -> Numbers:
+    """The tokens of each group of sequences that are never parted (the options of a question)."""
+    return batch.lengths.reshape(-1, batch.together).sum(1)
+
+
+def sequences_of(batch: Batch, groups: Numbers) -> Numbers:
+    """The numbers of the sequences of some groups."""
+    return (groups[:, None] * batch.together + np.arange(batch.together)).ravel()
+
+
 def _asked(batch: Batch, chosen: Numbers, begins: Numbers) -> tuple[Numbers, NDArray[np.int32]]:
     """The positions and targets of chosen sequences, moved to where their tokens went."""
     edges = np.append(batch.starts, len(batch.ids))
