@@ -42,11 +42,11 @@ def bucket_by_length(
 
 @torch.no_grad()
 def run_batches(
-    model: Model, batch: Batch, say: Callable[[State, Inputs], Sequence[Any]],
+    model: Model, batch: Batch, outputs_of: Callable[[State, Inputs], Sequence[Any]],
     reads: Callable[[Batch], Numbers | None], *,
     precision: Precision = "auto", max_tokens: int = BATCH_TOKENS,
 ) -> list[Any]:  # fmt: skip
-    """What is said of each sequence once it is encoded, in the order of the batch.
+    """The outputs of each sequence once it is encoded, in the order of the batch.
 
     The longest come first, so that memory that will not suffice is known at once.
     """
@@ -54,15 +54,13 @@ def run_batches(
     training = model.training
     model.eval()
     outputs: list[Any] = [None] * len(batch)
-    for groups in bucket_by_length(
-        group_lengths(batch), max_tokens=max_tokens, longest_first=True
-    ):
+    for groups in bucket_by_length(group_lengths(batch), max_tokens=max_tokens, longest_first=True):
         chosen = sequences_of(batch, groups)
         inputs = to_inputs(take(batch, chosen), device)
         with autocast(precision, device):
             state = inputs.encode(model, read=reads(inputs.batch))
-            said = say(state, inputs)
-        for place, output in zip(chosen.tolist(), said, strict=True):
+            found = outputs_of(state, inputs)
+        for place, output in zip(chosen.tolist(), found, strict=True):
             outputs[place] = output
     model.train(training)
     return outputs

@@ -87,7 +87,9 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
         if repair or is_table(path):
             return super().read_file(path, given, labelled=labelled, repair=repair, say=say)
         found = read_conll(path, needs_tags=labelled, say=say)
-        return [TaggedExample(str(n), one.words, one.tags, one.where) for n, one in enumerate(found)]
+        return [
+            TaggedExample(str(n), one.words, one.tags, one.where) for n, one in enumerate(found)
+        ]
 
     @classmethod
     def settings_for(cls, examples: Sequence[TaggedExample], path: Path) -> TaskSettings:
@@ -184,7 +186,9 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
     ) -> Scores:
         """Entity F1, precision and recall, and the fraction of tags that are correct."""
         labels, predicted = _tags(examples, predictions)
-        correct = accuracy([t for row in labels for t in row], [t for row in predicted for t in row])
+        correct = accuracy(
+            [t for row in labels for t in row], [t for row in predicted for t in row]
+        )
         if "entity_f1" not in self.settings.metrics:
             return {"accuracy": correct}
         overall = entity_scores(labels, predicted).overall

@@ -121,9 +121,7 @@ class Task(Objective, Protocol[S, E, P]):
         """The examples of a .csv, .tsv, .jsonl or .parquet file, and the columns they came from."""
         table = read_table(path)
         roles = cls.roles(table.columns, given)
-        columns = map_columns(
-            table.path, cls.kind, table.columns, roles, given, labelled=labelled
-        )
+        columns = map_columns(table.path, cls.kind, table.columns, roles, given, labelled=labelled)
         table, used = with_ids(table, columns["id"], say, told="id" in given.columns)
         columns = columns if used else columns.without("id")
         return cls.from_table(table, columns, labelled=labelled, say=say), columns
@@ -165,7 +163,9 @@ class Task(Objective, Protocol[S, E, P]):
     def configured(self, recipe: Mapping[str, Any], train: Sequence[E], say: Say) -> Self:
         """The task as a recipe wants it: the settings that both know; `say` is told of choices."""
         known = {name: recipe[name] for name in recipe if name in type(self.settings).model_fields}
-        return type(self)(type(self.settings).build({**self.settings.model_dump(), **known}, "task"))
+        return type(self)(
+            type(self.settings).build({**self.settings.model_dump(), **known}, "task")
+        )
 
     def features(self, examples: Sequence[E], tokenizer: Tokenizer) -> Features:
         """The sequences of some examples."""

@@ -76,7 +76,9 @@ def score_questions(
     return QuestionScores(tuple(golds), exact, f1, answerable)
 
 
-def _best(golds: Sequence[str], prediction: str, version: Version, question: str) -> tuple[float, float]:
+def _best(
+    golds: Sequence[str], prediction: str, version: Version, question: str
+) -> tuple[float, float]:
     answers = [normalize_answer(gold).split() for gold in golds]
     if version == "2.0":
         answers = [answer for answer in answers if answer] or [[]]
