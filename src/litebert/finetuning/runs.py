@@ -1,4 +1,4 @@
-"""One fine-tuning run: one seed and learning rate, from a pretrained encoder to its best evaluation.
+"""One fine-tuning run: one seed, one learning rate, from a pretrained encoder to the best model.
 
 OUT/metrics.jsonl   lines of training, and an evaluation on dev now and then
 OUT/checkpoints/    what a killed run continues from

@@ -74,9 +74,9 @@ def embed_texts(
     for number, ids in enumerate(encode_all(tokenizer, texts)):
         sequences.add(number, NO_LABEL, ids[: room - sequences.extra])
 
-    def pooled(state: State, inputs: Inputs) -> NDArray[np.float32]:
+    def pooled(state: State, inputs: Inputs) -> list[NDArray[np.float32]]:
         rows = state.mean() if pooling == "mean" else state.first()
-        return rows.float().cpu().numpy()
+        return list(rows.float().cpu().numpy())
 
     rows = run_batches(
         model, sequences.batch(), pooled,

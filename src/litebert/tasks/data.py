@@ -41,8 +41,8 @@ class DataSource:
         repair: bool = False,
     ) -> DataSource:  # fmt: skip
         """From what users give: paths as text, columns as a mapping."""
-        paths = [None if path is None else Path(path) for path in (data, train, dev)]
-        return cls(*paths, ColumnMapping.build(columns), level, repair)
+        data, train, dev = (None if path is None else Path(path) for path in (data, train, dev))
+        return cls(data, train, dev, ColumnMapping.build(columns), level, repair)
 
 
 @dataclass(frozen=True)

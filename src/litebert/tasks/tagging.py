@@ -1,4 +1,4 @@
-"""Tagging words (`tag`): named entities, parts of speech. A word's tag is asked of its first token."""
+"""Tagging words (`tag`): entities, parts of speech. A word's tag is asked of its first token."""
 
 from __future__ import annotations
 

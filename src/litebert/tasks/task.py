@@ -89,16 +89,12 @@ class Task(Objective, Protocol[S, E, P]):
     noun: ClassVar[str] = "examples"  # what messages call them
     overflow_hint: ClassVar[str] = ""  # what else can be done about texts that are too long
     weight, extra = 1.0, 0
+    name: str  # that of the settings, as metrics.jsonl names the loss
     settings: S
     head: str  # of the model
 
     def __init__(self, settings: S) -> None:
-        self.settings = settings
-
-    @property
-    def name(self) -> str:
-        """What metrics.jsonl calls the loss."""
-        return self.settings.name
+        self.settings, self.name = settings, settings.name
 
     # -------------------------------------------------------------- examples, from users' files
 

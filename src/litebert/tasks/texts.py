@@ -108,7 +108,7 @@ class TextTask(Task[TextSettings, TextExample, P]):
     @abstractmethod
     def to_numbers(
         self, examples: Sequence[TextExample], predictions: Sequence[P]
-    ) -> tuple[list[float], list[float]]:
+    ) -> tuple[Sequence[float], Sequence[float]]:
         """Labels and predictions as metrics take them."""
 
     # --------------------------------------------------------------------------------- examples
@@ -191,7 +191,7 @@ class TextTask(Task[TextSettings, TextExample, P]):
     def _windows(
         self, first: Ids, second: Ids | None, sequences: Sequences
     ) -> list[tuple[Ids, Ids | None]]:
-        """The text as it fits: whole, truncated, or in windows (of a pair, over its second text)."""
+        """The text as it fits: whole, truncated, or in windows (of a pair, over the second)."""
         if second is None:
             room = self.settings.max_length - sequences.extra
             return [(window, None) for window in self._cut(first, room)]

@@ -146,7 +146,8 @@ def squad_v2(
     """SQuAD 2.0 under the official names: exact, f1, total, HasAns_exact, NoAns_f1, …
 
     With no-answer scores also the best of all thresholds (best_exact, best_exact_thresh, best_f1,
-    best_f1_thresh), found on these very questions. Predictions count as they are without a threshold.
+    best_f1_thresh), found on these very questions. Without a threshold predictions count as they
+    are.
     """
     raw = score_questions(golds, predictions)
     scores = raw

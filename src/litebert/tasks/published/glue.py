@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from litebert.base.errors import FileError, FormatError, SettingsError, did_you_mean
 from litebert.reading.tables import parse_row, shown
@@ -23,7 +24,7 @@ from litebert.tasks.published.glue_tasks import HIGHEST_SCORE, GlueTask, glue_ta
 from litebert.tasks.published.task import PublishedTask
 from litebert.tasks.readers.text_file import Say, quiet, read_lines
 from litebert.tasks.regression import Regression, ValuePrediction
-from litebert.tasks.task import Prediction, Task
+from litebert.tasks.task import Task
 from litebert.tasks.texts import TextExample, TextSettings
 
 
@@ -50,7 +51,7 @@ class Glue(PublishedTask):
         return read_glue(name, path, split, say)
 
     def write_submission(
-        self, task: Task, predictions: Sequence[Prediction], path: Path, split: str, say: Say
+        self, task: Task, predictions: Sequence[Any], path: Path, split: str, say: Say
     ) -> None:
         """The task's part of the zip, which grows task by task."""
         name, split = self._meant(split)

@@ -1,4 +1,4 @@
-"""Predictions for GLUE's test sets, as gluebenchmark.com wants them: a zip of tab-separated files."""
+"""Predictions for GLUE's test sets, as gluebenchmark.com wants them: a zip of .tsv files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NO_DATE = (1980, 1, 1, 0, 0, 0)  # the same predictions give the same bytes
 
 
 def submission_file(name: str, split: str = "test") -> str:
-    """The file that holds a task's predictions for a test split: MNLI-mm.tsv for its mismatched one."""
+    """The file of a task's predictions for a test split: MNLI-mm.tsv for its mismatched one."""
     task = glue_task(name)
     if split not in task.submissions:
         raise SettingsError(

@@ -17,7 +17,7 @@ _TWO_SENTENCES = ("sentence1", "sentence2")
 
 @dataclass(frozen=True)
 class GlueTask:
-    """Where a task's examples are, what its labels are, and how predictions are scored and sent in."""
+    """Where a task's examples are, its labels, and how predictions are scored and sent in."""
 
     name: str  # as published; also its folder
     texts: tuple[str, ...]  # the columns of its one or two texts

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 
 from litebert.base.errors import FileError
 from litebert.tasks.readers.text_file import Say
-from litebert.tasks.task import Prediction, Task, TaskSettings
+from litebert.tasks.task import Task, TaskSettings
 
 
 class PublishedTask(Protocol):
@@ -32,7 +32,7 @@ class PublishedTask(Protocol):
         ...
 
     def write_submission(
-        self, task: Task, predictions: Sequence[Prediction], path: Path, split: str, say: Say
+        self, task: Task, predictions: Sequence[Any], path: Path, split: str, say: Say
     ) -> None:
         """Predictions for a split in the official format."""
         task.write_submission(path, predictions)

@@ -90,15 +90,16 @@ def map_columns(
 
 def candidates(role: Role, columns: Sequence[str]) -> list[dict[str, tuple[str, ...]]]:
     """Every way in which columns could play a role, by their names."""
-    by_name = {_plain(column): column for column in columns}
-    if len(role.names) > 1:
+    name, *others = role.names
+    if others:
+        by_name = {_plain(column): column for column in columns}
         ways = [[by_name.get(name, "") for name in guess] for guess in role.guesses]
         return [dict(zip(role.names, zip(way), strict=True)) for way in ways if all(way)]
     obvious = {guess for (guess,) in role.guesses}
-    found = [(column,) for column in columns if _plain(column) in obvious]
+    found: list[tuple[str, ...]] = [(column,) for column in columns if _plain(column) in obvious]
     if marked := {column: mark for column in columns if (mark := _mark(role, column))}:
         found.append(tuple(sorted(marked, key=lambda column: marked[column])))
-    return [{role.names[0]: way} for way in found]
+    return [{name: way} for way in found]
 
 
 def _told(
