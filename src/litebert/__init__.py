@@ -48,6 +48,7 @@ __all__ = [
     "prepare",
     "preset_names",
     "pretrain",
+    "scores",
     "share_embeddings",
     "train_tokenizer",
 ]
@@ -63,10 +64,10 @@ _HOMES = {
     "PrepareSettings": "litebert.corpus.prepare",
     "Preset": "litebert.presets.recipe",
     "Tokenizer": "litebert.text.tokenizer",
-    "embed": "litebert.tasks.embed",
+    "embed": "litebert.inference.embed",
     "evaluate": "litebert.train.evaluate",
     "export_model": "litebert.convert.transfer",
-    "finetune": "litebert.tasks.finetune",
+    "finetune": "litebert.finetuning.finetune",
     "import_model": "litebert.convert.transfer",
     "inspect": "litebert.corpus.report",
     "load": "litebert.model.model",
@@ -74,10 +75,11 @@ _HOMES = {
     "load_tokenizer": "litebert.text.tokenizer",
     "open_store": "litebert.corpus.store",
     "plan": "litebert.planning.report",
-    "predict": "litebert.tasks.using",
+    "predict": "litebert.inference.predict",
     "prepare": "litebert.corpus.prepare",
     "pretrain": "litebert.train.pretrain",
     "preset_names": "litebert.presets.load",
+    "scores": "litebert.finetuning.scoreboard",
     "share_embeddings": "litebert.model.model",
     "train_tokenizer": "litebert.corpus.tokenizers",
 }
@@ -90,15 +92,16 @@ if TYPE_CHECKING:
     from litebert.corpus.report import inspect
     from litebert.corpus.store import open_store
     from litebert.corpus.tokenizers import train_tokenizer
+    from litebert.finetuning.finetune import finetune
+    from litebert.finetuning.scoreboard import scores
+    from litebert.inference.embed import embed
+    from litebert.inference.predict import predict
     from litebert.model.config import EncoderConfig
     from litebert.model.model import Model, load, share_embeddings
     from litebert.objectives.masking import Masker, Masking
     from litebert.planning.report import plan
     from litebert.presets.load import load_preset, preset_names
     from litebert.presets.recipe import Preset
-    from litebert.tasks.embed import embed
-    from litebert.tasks.finetune import finetune
-    from litebert.tasks.using import predict
     from litebert.text.tokenizer import Tokenizer, load_tokenizer
     from litebert.train.evaluate import evaluate
     from litebert.train.pretrain import pretrain

@@ -11,12 +11,12 @@ import pytest
 
 import litebert
 from litebert.base.errors import LitebertError, SettingsError
+from litebert.base.intervals import Interval
 from litebert.demo import compare, reviews, road
 from litebert.demo.compare import ALL, Cell, Job, Plan
 from litebert.demo.drawing import bars, lines
 from litebert.demo.findings import rows_of, verdict
 from litebert.demo.reviews import read_sentences
-from litebert.tasks.scores.intervals import Interval
 
 REVIEWS = 300
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from litebert.finetuning.finetune import FinetuneReport
 
 
 def finetune(
@@ -41,14 +43,15 @@ def finetune(
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Change a setting, e.g. rate=1e-4 or epochs=5; repeatable."),
+        typer.Option("--set", help="Change a setting, e.g. epochs=5; repeatable."),
     ] = None,
     long: Annotated[
         str, typer.Option(help="Texts longer than the limit: truncate, or stride (windows).")
     ] = "truncate",
     seeds: Annotated[int, typer.Option(help="Runs from different seeds; the best is kept.")] = 1,
     retry: Annotated[
-        str, typer.Option(help="A collapsed run is repeated: no, with another seed, or rate.")
+        str,
+        typer.Option(help="Repeat a collapsed run: no, with another seed, or learning_rate."),
     ] = "no",
     keep_all: Annotated[bool, typer.Option(help="Keep every seed's model.")] = False,
     level: Annotated[str, typer.Option(help="RACE: middle, high or all.")] = "all",
@@ -66,15 +69,16 @@ def finetune(
     Example: litebert finetune run --task classify --train reviews.csv --out tuned
     """
     from litebert.cli.live import watching
-    from litebert.tasks.finetune import finetune as run
+    from litebert.finetuning.finetune import finetune as run
 
     with watching() as watcher:
         result = run(
             model, task, out, data=data, train=train, dev=dev, columns=columns_of(column),
-            level=level, repair=repair, recipe=recipe, sets=set_ or (), long=long, seeds=seeds,
+            level=level, repair=repair, recipe=recipe, overrides=set_ or (), overflow=long,
+            seeds=seeds,
             retry=retry, keep_all=keep_all, watcher=watcher,  # type: ignore[arg-type]
         )  # fmt: skip
-    if not result.finished:
+    if result.report is None:
         print("litebert: stopped and saved; the same command goes on", file=sys.stderr)
         raise typer.Exit(130)
     _show(result.report)
@@ -82,34 +86,33 @@ def finetune(
     print(f"next: litebert predict {out} --input FILE")
 
 
-def columns_of(pairs: list[str] | None) -> Any:
+def columns_of(pairs: list[str] | None) -> dict[str, str] | None:
     """Columns by their roles, from ROLE=NAME."""
     from litebert.base.errors import SettingsError
-    from litebert.tasks.files.roles import Columns
 
     if not pairs:
         return None
     wrong = [pair for pair in pairs if "=" not in pair]
     if wrong:
         raise SettingsError(f"--column {wrong[0]}: expected ROLE=NAME, as in text=body")
-    return Columns.build(dict(pair.split("=", 1) for pair in pairs), "--column")
+    return dict(pair.split("=", 1) for pair in pairs)
 
 
-def _show(report: dict[str, Any]) -> None:
+def _show(report: FinetuneReport) -> None:
     """Scores by seed, and together."""
-    for result in report["seeds"]:
+    for result in report.seeds:
         scores = "   ".join(
             f"{name}: " + ", ".join(f"{metric} {value:.4f}" for metric, value in part.items())
-            for name, part in result["scores"].items()
+            for name, part in result.scores.items()
         )
-        print(f"seed {result['seed']}: {scores}")
-    if len(report["seeds"]) > 1:
+        print(f"seed {result.seed}: {scores}")
+    if len(report.seeds) > 1:
         print(
-            f"{report['metric']}: mean {report['mean']:.4f}, deviation {report['deviation']:.4f}, "
-            f"median {report['median']:.4f}, best {report['best']:.4f}"
+            f"{report.metric}: mean {report.mean:.4f}, deviation {report.deviation:.4f}, "
+            f"median {report.median:.4f}, best {report.best:.4f}"
         )
-    if report["collapses"]:
-        print(f"{report['collapses']} run(s) collapsed")
+    if report.collapses:
+        print(f"{report.collapses} run(s) collapsed")
 
 
 def scores(
@@ -122,10 +125,10 @@ def scores(
 
     Example: litebert scores tuned-cola tuned-sst-2 tuned-rte
     """
-    from litebert.tasks.table import glue_of, read_row
+    from litebert.finetuning.scoreboard import scores as compare
 
-    rows = [read_row(folder) for folder in run]
-    for row in rows:
+    board = compare(run)
+    for row in board.rows:
         for part, found in row.scores.items():
             lines = [
                 f"{metric} {summary.mean:.4f}"
@@ -135,11 +138,10 @@ def scores(
             ]
             collapsed = f"   {row.collapses} collapsed" if row.collapses else ""
             print(f"{row.task:10} {part:15} {', '.join(lines)}{collapsed}   {row.run}")
-    average, missing = glue_of(rows)
-    if average is not None:
-        print(f"GLUE, average of eight: {average:.4f}")
-    elif len(rows) > 1:
-        print(f"no GLUE average: without {', '.join(missing)}")
+    if board.glue_average is not None:
+        print(f"GLUE, average of eight: {board.glue_average:.4f}")
+    elif len(board.rows) > 1:
+        print(f"no GLUE average: without {', '.join(board.missing)}")
 
 
 def predict(
@@ -171,21 +173,17 @@ def predict(
 
     Example: litebert predict tuned --input new.csv --out guesses.jsonl
     """
-    from litebert.base.files import check_writable, write_whole
-    from litebert.tasks.using import predict as run
+    from litebert.inference.predict import predict as run
+    from litebert.inference.predict import to_json_lines
 
-    if out is not None:
-        check_writable(out)
     found = run(
-        folder, input, split=split, columns=columns_of(column), repair=repair,
+        folder, input, out=out, split=split, columns=columns_of(column), repair=repair,
         submission=submission, say=lambda text: print(text, file=sys.stderr),
     )  # fmt: skip
-    lines = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in found)
     if out is None:
-        sys.stdout.write(lines)
-        return
-    write_whole(out, lines.encode())
-    print(f"{out}: {len(found):,} predictions")
+        sys.stdout.write(to_json_lines(found))
+    else:
+        print(f"{out}: {len(found):,} predictions")
 
 
 def embed(
@@ -200,7 +198,8 @@ def embed(
 
     Example: litebert embed run --input notes.txt --out notes.npy
     """
-    from litebert.tasks.embed import embed_file
+    from litebert.inference.embed import embed as run
 
-    count, width = embed_file(folder, input, out, pooling=pooling, length=length, column=column)
+    vectors = run(folder, input, out, pooling=pooling, max_length=length, column=column)
+    count, width = vectors.shape
     print(f"{out}: {count:,} vectors of {width} numbers")

@@ -109,9 +109,12 @@ def evaluate(
         )
     if input is not None:
         from litebert.cli.finetuning import columns_of
-        from litebert.tasks.measure import measure
+        from litebert.inference.evaluate import evaluate_task
 
-        report = measure(folder, input, split=split, columns=columns_of(column), repair=repair)
+        evaluation = evaluate_task(
+            folder, input, split=split, columns=columns_of(column), repair=repair
+        )
+        report = evaluation.to_json()
         print(json.dumps(report, indent=2) if as_json else _scores(report))
         return
     from litebert.train.evaluate import evaluate as look
@@ -150,7 +153,7 @@ def _scores(report: dict[str, Any]) -> str:
     for name, row in report.get("labels", {}).items():
         lines.append(
             f"  {name:12} precision {row['precision']:.3f}  recall {row['recall']:.3f}  "
-            f"F1 {row['f1']:.3f}  of {row['count']:,}"
+            f"F1 {row['f1']:.3f}  of {row['support']:,}"
         )
     if "confusion" in report:
         lines.append("confusion (rows truth, columns guess):")

@@ -17,29 +17,33 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from litebert.base.errors import lost_worker
-from litebert.base.files import read_json
 from litebert.base.runtime import cores, keep_freed_memory
 from litebert.demo.reviews import LABELS, Sentences, read_sentences
+from litebert.finetuning.feature_cache import cached_features
+from litebert.finetuning.recipe import Recipe
+from litebert.finetuning.runs import (
+    MODEL,
+    RESULT,
+    FeaturedExamples,
+    RunResult,
+    RunSetup,
+    read_result,
+    run_seed,
+)
+from litebert.inference.model_folder import open_tokenizer
 from litebert.model.model import Model
-from litebert.tasks.base import TaskSettings
+from litebert.tasks.classification import Classification
 from litebert.tasks.features import Features, take
-from litebert.tasks.fit import MODEL, RESULT, Part, Work, fit
-from litebert.tasks.making import make_features
-from litebert.tasks.recipe import Recipe
-from litebert.tasks.registry import build_task
-from litebert.tasks.starting import begin, open_tokenizer
-from litebert.train.parallel import Group
-from litebert.train.watch import Watcher
+from litebert.tasks.texts import TextSettings
 
 ALL = 1_000_000  # labels: as many as there are
-TASK = TaskSettings(
+TASK = TextSettings(
     name="classify", kind="classify", metrics=("accuracy",), labels=tuple(sorted(LABELS.values())),
-    length=64, pooling="mean",
+    max_length=64, pooling="mean",
 )  # fmt: skip
 
 
@@ -140,14 +144,14 @@ def _work(jobs: list[Job], arms: dict[str, Path], out: Path, progress: Progress)
     """The results of some jobs: those that are there, and the others by one process a core."""
     results: Results = {}
 
-    def keep(job: Job, result: dict[str, Any]) -> None:
-        results[job] = {name: scores["accuracy"] for name, scores in result["scores"].items()}
+    def keep(job: Job, result: RunResult) -> None:
+        results[job] = {name: scores["accuracy"] for name, scores in result.scores.items()}
         progress(job, results[job]["test"])
 
     left = [job for job in jobs if not (out / job.name / RESULT).is_file()]
     for job in jobs:
         if job not in left:
-            keep(job, read_json(out / job.name / RESULT))
+            keep(job, read_result(out / job.name))
     if left:
         given = ({name: str(folder) for name, folder in arms.items()}, str(out))
         with ProcessPoolExecutor(
@@ -170,31 +174,33 @@ class _Bench:
     """What all jobs of a process need."""
 
     def __init__(self, arms: dict[str, str], out: str) -> None:
-        self.out, self.task = Path(out), build_task(TASK)
+        self.out, self.task = Path(out), Classification(TASK)
         self.models = {name: Model.load(Path(folder)) for name, folder in arms.items()}
         folder = Path(next(iter(arms.values())))
         self.tokenizer = open_tokenizer(folder)
         self.sentences: Sentences = read_sentences()
         self.train, dev, test = (
-            Part(part, make_features(self.task, part, self.tokenizer, folder))
+            FeaturedExamples(part, cached_features(self.task, part, self.tokenizer, folder))
             for part in (self.sentences.train, self.sentences.dev, self.sentences.test)
         )
         self.dev = {"dev": dev, "test": test}
 
-    def run(self, job: Job) -> dict[str, Any]:
+    def run(self, job: Job) -> RunResult:
         """Fine-tune once."""
         chosen = self.sentences.some(job.labels, job.seed)
         features = Features(take(self.train.features.batch, chosen), 0, 0)
-        train = Part([self.sentences.train[i] for i in chosen], features)
+        train = FeaturedExamples([self.sentences.train[i] for i in chosen], features)
         recipe = Recipe(
-            length=TASK.length, steps=job.steps, rate=job.rate, pooling="mean", looks=1, dropout=0.0
+            max_length=TASK.max_length,
+            steps=job.steps,
+            learning_rate=job.rate,
+            pooling="mean",
+            evaluations=1,
+            dropout=0.0,
         )
         start = self.models[job.arm]
-        work = Work(
-            self.task, recipe, self.tokenizer, train, self.dev, Group(),
-            lambda seed: begin(start, self.task, recipe, seed), Watcher(), lambda: False,
-        )  # fmt: skip
-        result = fit(work, job.seed, self.out / job.name, job.rate)
+        setup = RunSetup(start, self.task, recipe, self.tokenizer, train, self.dev)
+        result = run_seed(setup, job.seed, self.out / job.name, job.rate)
         assert result is not None, "nobody asks it to stop"
         if not job.kept:
             shutil.rmtree(self.out / job.name / MODEL, ignore_errors=True)
@@ -210,6 +216,6 @@ def _prepare(arms: dict[str, str], out: str) -> None:
     _bench = _Bench(arms, out)
 
 
-def _run(job: Job) -> tuple[Job, dict[str, Any]]:
+def _run(job: Job) -> tuple[Job, RunResult]:
     assert _bench is not None
     return job, _bench.run(job)

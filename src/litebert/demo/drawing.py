@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from litebert.tasks.scores.intervals import Interval
+from litebert.base.intervals import Interval
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 460, 240, 46, 12, 14, 34
 COLOURS = ("#9aa5b1", "#3e8ed0", "#e4572e")

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from litebert.base.intervals import Interval, mean_interval, paired_difference
 from litebert.demo.compare import Cell, labels_name
 from litebert.demo.learned import Gap, Order
 from litebert.demo.reviews import TEST
-from litebert.tasks.scores.intervals import Interval, mean_interval, paired_difference
 
 
 @dataclass(frozen=True)

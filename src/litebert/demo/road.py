@@ -28,10 +28,10 @@ from litebert.demo.findings import Findings, rows_of
 from litebert.demo.learned import fill_gaps, judge_orders
 from litebert.demo.page import page
 from litebert.demo.reviews import write_texts
+from litebert.finetuning.runs import MODEL
 from litebert.model.model import Model
 from litebert.planning.count import parameters
 from litebert.presets.load import load_preset
-from litebert.tasks.fit import MODEL
 from litebert.text.tokenizer import load_tokenizer
 from litebert.train.evaluate import evaluate
 from litebert.train.metrics import read_metrics
