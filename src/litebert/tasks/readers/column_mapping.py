@@ -78,8 +78,8 @@ def map_columns(
     for name, column in given.shown().items():
         if name not in names:
             raise SettingsError(
-                f"columns: {name} = {column!r} has no meaning for {kind!r} "
-                f"({did_you_mean(name, names)}); its roles are {', '.join(names)}"
+                f"columns: {name} = {column!r} has no meaning for {kind!r}; "
+                f"{did_you_mean(name, names)}"
             )
     found: dict[str, tuple[str, ...]] = {}
     for role in roles:
