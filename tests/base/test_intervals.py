@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from math import sqrt
 
 import hypothesis.strategies as st
@@ -10,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
-from litebert.base.errors import SettingsError
-from litebert.tasks.scores import intervals
-from litebert.tasks.scores.intervals import (
+from litebert.base import intervals
+from litebert.base.errors import MissingExtraError, SettingsError
+from litebert.base.intervals import (
     Interval,
     Summary,
     bootstrap,
@@ -21,8 +22,9 @@ from litebert.tasks.scores.intervals import (
     over_seeds,
     paired_difference,
     student_quantile,
+    wilson,
 )
-from litebert.tasks.scores.metrics import accuracy, matthews
+from litebert.tasks.metrics.classification import accuracy, matthews
 
 scores = st.integers(0, 1000).map(lambda value: value / 1000)
 
@@ -38,6 +40,21 @@ def test_quantiles_are_scipys(freedom: int, confidence: float) -> None:
 def test_there_is_no_quantile_of_nothing(freedom: int, confidence: float) -> None:
     with pytest.raises(SettingsError, match=f"no quantile for {freedom} degrees"):
         student_quantile(freedom, confidence)
+
+
+def test_without_scipy_there_is_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.stats", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'litebert\[demo\]'"):
+        mean_interval([0.1, 0.2])
+
+
+@given(st.integers(1, 2000), st.data())
+def test_wilson_is_scipys(count: int, data: st.DataObject) -> None:
+    correct = data.draw(st.integers(0, count))
+    found = wilson(correct, count, z=stats.norm.ppf(0.975))
+    expected = stats.binomtest(correct, count).proportion_ci(method="wilson")
+    assert found.value == correct / count
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-9)
 
 
 @given(st.lists(st.tuples(scores, scores), min_size=2, max_size=12))
@@ -78,9 +95,9 @@ def test_seeds_must_match() -> None:
         paired_difference([0.1, 0.2], [0.1, 0.2, 0.3])
 
 
-def test_bootstrap_of_a_share_is_near_the_normal_interval() -> None:
-    right = np.arange(2000) % 5 > 0
-    found = bootstrap_mean(right, resamples=4000)
+def test_bootstrap_of_a_fraction_is_near_the_normal_interval() -> None:
+    correct = np.arange(2000) % 5 > 0
+    found = bootstrap_mean(correct, resamples=4000)
     half = 1.96 * sqrt(0.8 * 0.2 / 2000)
     assert found.value == 0.8
     assert (found.low, found.high) == pytest.approx((0.8 - half, 0.8 + half), abs=half / 15)
@@ -90,21 +107,23 @@ def test_a_metric_that_is_a_mean_has_the_interval_of_a_mean(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     generator = np.random.default_rng(5)
-    truth, guess = generator.integers(0, 2, (2, 150))
-    monkeypatch.setattr(intervals, "AT_ONCE", 1000)  # so that 100 draws come in many portions
-    assert bootstrap(accuracy, truth, guess, resamples=100, seed=3) == bootstrap_mean(
-        truth == guess, resamples=100, seed=3
+    labels, predictions = generator.integers(0, 2, (2, 150))
+    monkeypatch.setattr(intervals, "DRAWN_AT_ONCE", 1000)  # so that 100 draws come in many portions
+    assert bootstrap(accuracy, labels, predictions, resamples=100, seed=3) == bootstrap_mean(
+        labels == predictions, resamples=100, seed=3
     )
 
 
 def test_bootstrap_of_any_metric_agrees_with_other_draws() -> None:
     generator = np.random.default_rng(2)
-    truth = generator.integers(0, 2, 300)
-    guess = np.where(generator.random(300) < 0.8, truth, 1 - truth)
-    found = bootstrap(matthews, truth, guess, resamples=800)
+    labels = generator.integers(0, 2, 300)
+    predictions = np.where(generator.random(300) < 0.8, labels, 1 - labels)
+    found = bootstrap(matthews, labels, predictions, resamples=800)
     rows = (generator.choice(300, 300) for _ in range(800))
-    low, high = np.percentile([matthews(truth[row], guess[row]) for row in rows], [2.5, 97.5])
-    assert found.value == matthews(truth, guess)
+    low, high = np.percentile(
+        [matthews(labels[row], predictions[row]) for row in rows], [2.5, 97.5]
+    )
+    assert found.value == matthews(labels, predictions)
     assert (found.low, found.high) == pytest.approx((low, high), abs=(high - low) / 8)
 
 

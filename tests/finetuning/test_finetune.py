@@ -12,16 +12,17 @@ import transformers
 
 from litebert.base.batch import padded
 from litebert.base.config import Settings
+from litebert.finetuning.finetune import finetune, finetune_examples
+from litebert.finetuning.recipe import FOLDER, load_recipe
+from litebert.inference.evaluate import evaluate_task
+from litebert.inference.model_folder import open_tokenizer, task_of
+from litebert.inference.predict import predict
+from litebert.inference.run import predict_examples
 from litebert.model.inputs import to_inputs
 from litebert.model.model import Model
-from litebert.tasks.data import Data
-from litebert.tasks.finetune import finetune, finetune_examples
-from litebert.tasks.making import make_features
-from litebert.tasks.measure import measure
-from litebert.tasks.predict import predict_examples
-from litebert.tasks.recipe import FOLDER, load_recipe
-from litebert.tasks.starting import open_tokenizer
-from litebert.tasks.using import predict, task_of
+from litebert.tasks.classification import LabelPrediction
+from litebert.tasks.data import TaskData
+from litebert.tasks.featurize import make_features
 from tests.tasks.small import TASKS, TWO, recipe, sentence, write_start
 
 
@@ -33,13 +34,14 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", TASKS)
 def test_a_handful_is_learned_by_heart_and_saved(name: str, start: Path, tmp_path: Path) -> None:
     wanted, examples, architecture = TASKS[name]
-    data, out = Data(wanted, examples, {"dev": examples}), tmp_path / "out"
+    data, out = TaskData(wanted, examples, {"dev": examples}), tmp_path / "out"
     done = finetune_examples(Model.load(start), start, data, recipe(name), out)
-    assert done.finished
-    (result,) = done.report["seeds"]
-    assert result["loss"] < 0.05, result
-    assert result["collapsed"] is None
-    scores = result["scores"]["dev"]
+    assert done.report is not None
+    (result,) = done.report.seeds
+    assert result.loss is not None
+    assert result.loss < 0.05, result
+    assert result.collapsed is None
+    scores = result.scores["dev"]
     assert scores[wanted.metrics[0]] > 0.99, scores
 
     model = Model.load(out / "model")
@@ -58,7 +60,7 @@ def test_a_handful_is_learned_by_heart_and_saved(name: str, start: Path, tmp_pat
 def test_transformers_says_the_same(name: str, start: Path, tmp_path: Path) -> None:
     """The saved folder in the class it names, on one example."""
     wanted, examples, architecture = TASKS[name]
-    data, out = Data(wanted, examples, {"dev": examples}), tmp_path / "out"
+    data, out = TaskData(wanted, examples, {"dev": examples}), tmp_path / "out"
     finetune_examples(Model.load(start), start, data, recipe(name, 5), out)
     theirs = getattr(transformers, "Albert" + architecture).from_pretrained(out / "model").eval()
     model = Model.load(out / "model")
@@ -81,11 +83,11 @@ def test_transformers_says_the_same(name: str, start: Path, tmp_path: Path) -> N
     elif name == "regress":
         expected = said.logits[0]
     elif name == "tag":
-        expected = said.logits[0][torch.from_numpy(part.positions)].log_softmax(-1)
+        expected = said.logits[0][torch.from_numpy(part.positions)].softmax(-1)
     elif name == "choice":
-        expected = said.logits[0].log_softmax(-1)[:, None]
+        expected = said.logits[0].softmax(-1)[:, None]
     else:
-        expected = said.logits[0].log_softmax(-1)
+        expected = said.logits[0].softmax(-1)
     got = np.stack(ours) if name == "choice" else ours[0]
     np.testing.assert_allclose(got, expected.numpy(), atol=1e-5)
     if wanted.labels:
@@ -96,28 +98,32 @@ def test_own_file_seeds_predictions_and_votes(start: Path, tmp_path: Path) -> No
     table = tmp_path / "mine.csv"
     rows = [f'"{sentence(i)}",{TWO[i % 2]}' for i in range(20)]
     table.write_text("text,label\n" + "\n".join(rows) + "\n")
-    sets = ["steps=3", "batch=4", "length=16", "looks=1"]
+    overrides = ["steps=3", "batch_size=4", "max_length=16", "evaluations=1"]
     done = finetune(
-        start, "classify", tmp_path / "out", train=table, recipe="small", sets=sets, seeds=2,
-        keep_all=True,
+        start, "classify", tmp_path / "out", train=table, recipe="small", overrides=overrides,
+        seeds=2, keep_all=True,
     )  # fmt: skip
-    assert [result["seed"] for result in done.report["seeds"]] == [1, 2]
-    assert (done.report["train"], done.report["dev"]) == (18, {"dev": 2})
+    assert done.report is not None
+    assert [result.seed for result in done.report.seeds] == [1, 2]
+    assert (done.report.train, done.report.dev) == (18, {"dev": 2})
     new = tmp_path / "new.csv"
     new.write_text("text\n" + "\n".join(sentence(i) for i in range(3)) + "\n")
     one = predict([tmp_path / "out"], new)
-    assert [set(row) for row in one] == [{"id", "label", "scores"}] * 3
+    assert [set(row.to_json()) for row in one] == [{"id", "label", "probabilities"}] * 3
     seeds = [tmp_path / "out" / f"seed-{i}" for i in (1, 2)]
     first, second, both = (predict(folders, new) for folders in ([seeds[0]], [seeds[1]], seeds))
     for a, b, merged in zip(first, second, both, strict=True):
-        mean = (a["scores"]["yes"] + b["scores"]["yes"]) / 2
-        assert merged["scores"]["yes"] == pytest.approx(mean)
-    report = measure([tmp_path / "out"], table)
-    assert report["examples"] == 20
-    assert np.sum(report["confusion"]) == 20
+        assert isinstance(a, LabelPrediction)
+        assert isinstance(b, LabelPrediction)
+        assert isinstance(merged, LabelPrediction)
+        mean = (a.probabilities["yes"] + b.probabilities["yes"]) / 2
+        assert merged.probabilities["yes"] == pytest.approx(mean)
+    report = evaluate_task([tmp_path / "out"], table)
+    assert report.examples == 20
+    assert np.sum(report.details["confusion"]) == 20
     again = finetune(
-        start, "classify", tmp_path / "out", train=table, recipe="small", sets=sets, seeds=2,
-        keep_all=True,
+        start, "classify", tmp_path / "out", train=table, recipe="small", overrides=overrides,
+        seeds=2, keep_all=True,
     )  # fmt: skip
     assert again.report == done.report
 
@@ -129,5 +135,10 @@ def test_every_shipped_recipe_is_read() -> None:
         for task in ("cola", "squad-2.0", "classify"):
             assert isinstance(load_recipe(path.stem, task), Settings)
     cola = load_recipe("paper", "cola")
-    assert (cola.rate, cola.batch, cola.steps, cola.length) == (1e-5, 16, 5336, 512)
-    assert round(cola.warm_up * 5336) == 320
+    assert (cola.learning_rate, cola.batch_size, cola.steps, cola.max_length) == (
+        1e-5,
+        16,
+        5336,
+        512,
+    )
+    assert round(cola.warmup * 5336) == 320

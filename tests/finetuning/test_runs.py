@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from litebert.base.errors import FileError, FormatError, SettingsError
+from litebert.finetuning.finetune import Finetuned, FinetuneReport, finetune, finetune_examples
+from litebert.finetuning.recipe import Recipe
+from litebert.finetuning.runs import RunResult
+from litebert.inference.evaluate import evaluate_task
+from litebert.inference.predict import predict
 from litebert.model.model import Model
-from litebert.tasks.data import Data, open_data
-from litebert.tasks.finetune import Finetuned, finetune, finetune_examples
-from litebert.tasks.measure import measure
-from litebert.tasks.recipe import Recipe
-from litebert.tasks.using import predict
+from litebert.tasks.data import DataSource, TaskData, open_data
 from litebert.train.watch import Watcher
 from tests.tasks.small import TASKS, recipe, sentence, write_start
 from tests.test_cli import run
@@ -43,70 +45,77 @@ class Notes(Watcher):
         self.said.append(message)
 
 
-def tune(start: Path, out: Path, recipe: Recipe, name: str = "classify", **more: Any) -> Finetuned:
+def attempt(
+    start: Path, out: Path, recipe: Recipe, name: str = "classify", **more: Any
+) -> Finetuned:
     wanted, examples, _ = TASKS[name]
-    data = Data(wanted, examples, {"dev": examples})
+    data = TaskData(wanted, examples, {"dev": examples})
     return finetune_examples(Model.load(start), start, data, recipe, out, **more)
+
+
+def tune(start: Path, out: Path, recipe: Recipe, *args: Any, **more: Any) -> FinetuneReport:
+    report = attempt(start, out, recipe, *args, **more).report
+    assert report is not None
+    return report
 
 
 @pytest.mark.parametrize("name", ["classify", "choice"])
 def test_a_stopped_run_ends_like_an_undisturbed_one(name: str, start: Path, tmp_path: Path) -> None:
-    how = recipe(name, 20).model_copy(update={"looks": 4, "dropout": 0.1, "batch": 3})
+    how = recipe(name, 20).model_copy(update={"evaluations": 4, "dropout": 0.1, "batch_size": 3})
     whole = tune(start, tmp_path / "whole", how, name, seeds=2)
     notes = Notes(stop_at=27)  # in the second seed
-    stopped = tune(start, tmp_path / "run", how, name, seeds=2, watcher=notes)
+    stopped = attempt(start, tmp_path / "run", how, name, seeds=2, watcher=notes)
     assert not stopped.finished
     assert not (tmp_path / "run" / "model").exists()
     rest = Notes()
     done = tune(start, tmp_path / "run", how, name, seeds=2, watcher=rest)
-    assert done.finished
     assert 20 < notes.steps < 40
     assert notes.steps + rest.steps == 40
-    assert [_timeless(seed) for seed in done.report["seeds"]] == [
-        _timeless(seed) for seed in whole.report["seeds"]
-    ]
-    files = [folder / "model" / "model.safetensors" for folder in (whole.folder, done.folder)]
+    assert [_timeless(seed) for seed in done.seeds] == [_timeless(seed) for seed in whole.seeds]
+    files = [tmp_path / folder / "model" / "model.safetensors" for folder in ("whole", "run")]
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
-def _timeless(result: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in result.items() if key != "seconds"}
+def _timeless(result: RunResult) -> RunResult:
+    return replace(result, seconds=0)
 
 
-@pytest.mark.parametrize("retry", ["no", "seed", "rate"])
+@pytest.mark.parametrize("retry", ["no", "seed", "learning_rate"])
 def test_a_collapsed_run_is_said_and_repeated(retry: Any, start: Path, tmp_path: Path) -> None:
-    stuck = recipe("classify", 10).model_copy(update={"rate": 1e-12})
+    stuck = recipe("classify", 10).model_copy(update={"learning_rate": 1e-12})
     notes = Notes()
     done = tune(start, tmp_path / "run", stuck, retry=retry, watcher=notes)
     tries = 1 if retry == "no" else 3
-    assert done.report["collapses"] == tries
+    assert done.collapses == tries
     assert sum("collapsed" in message for message in notes.said) == tries
     folders = sorted(path.name for path in (tmp_path / "run").glob("seed-*"))
     assert folders == ["seed-1", "seed-1-again-1", "seed-1-again-2"][:tries]
-    (result,) = done.report["seeds"]
-    assert result["rate"] == (0.25e-12 if retry == "rate" else 1e-12)
-    assert result["seed"] == (2001 if retry == "seed" else 1)
+    (result,) = done.seeds
+    assert result.learning_rate == (0.25e-12 if retry == "learning_rate" else 1e-12)
+    assert result.seed == (2001 if retry == "seed" else 1)
 
 
 def test_early_stopping_keeps_the_best(start: Path, tmp_path: Path) -> None:
-    how = recipe("classify", 60).model_copy(update={"looks": 20, "patience": 2, "rate": 1e-12})
-    (result,) = tune(start, tmp_path / "run", how).report["seeds"]
-    assert result["steps"] == 10  # three looks, one the best, two no better; then one step more
-    assert result["step"] == 3
+    how = recipe("classify", 60).model_copy(
+        update={"evaluations": 20, "patience": 2, "learning_rate": 1e-12}
+    )
+    (result,) = tune(start, tmp_path / "run", how).seeds
+    assert result.steps == 10  # three evaluations, one the best, two no better; then one step more
+    assert result.step == 3
 
 
 def test_other_settings_are_refused(start: Path, tmp_path: Path) -> None:
     how = recipe("classify", 2)
     tune(start, tmp_path / "run", how)
-    with pytest.raises(FileError, match=r"recipe\.rate: 0\.003 there, 0\.1 wanted"):
-        tune(start, tmp_path / "run", how.model_copy(update={"rate": 0.1}))
+    with pytest.raises(FileError, match=r"recipe\.learning_rate: 0\.003 there, 0\.1 wanted"):
+        tune(start, tmp_path / "run", how.model_copy(update={"learning_rate": 0.1}))
 
 
 def test_lower_layers_may_learn_less(start: Path, tmp_path: Path) -> None:
     """With a decay of almost nothing the embeddings stay as they were."""
     shared = ("encoder.", "pooler.")
     before = {n: x for n, x in Model.load(start).state_dict().items() if n.startswith(shared)}
-    how = recipe("classify", 3).model_copy(update={"layer_decay": 1e-9, "weight_decay": 0.0})
+    how = recipe("classify", 3).model_copy(update={"layerwise_lr_decay": 1e-9, "weight_decay": 0.0})
     tune(start, tmp_path / "run", how)
     after = Model.load(tmp_path / "run" / "model").state_dict()
     moved = {name: float((after[name] - before[name]).abs().max()) for name in before}
@@ -131,9 +140,12 @@ def table(path: Path, *rows: str) -> Path:
         (["--task", "classify", "--train", "gone.csv"], ["gone.csv"]),
         (["--task", "classify", "--train", "mine.csv", "--column", "text"], ["ROLE=NAME"]),
         (["--task", "classify", "--train", "mine.csv", "--column", "texd=a"], ["text"]),
-        (["--task", "classify", "--train", "mine.csv", "--set", "rat=1"], ["'rat'", "rate"]),
+        (
+            ["--task", "classify", "--train", "mine.csv", "--set", "learning_rat=1"],
+            ["'learning_rat'", "learning_rate"],
+        ),
         (["--task", "classify", "--train", "mine.csv", "--recipe", "papre"], ["paper"]),
-        (["--task", "classify", "--train", "mine.csv", "--set", "length=4000"], ["positions"]),
+        (["--task", "classify", "--train", "mine.csv", "--set", "max_length=4000"], ["positions"]),
         (["--task", "classify", "--train", "mine.csv", "--seeds", "0"], ["--seeds 0"]),
         (["--task", "classify", "--train", "mine.csv", "--retry", "yes"], ["--retry yes"]),
         (["--task", "classify", "--train", "mine.csv", "--dev", "other.csv"], ["'c'", "dev"]),
@@ -178,17 +190,19 @@ def test_a_model_that_was_never_tuned(start: Path, tmp_path: Path) -> None:
 def test_labels_that_the_model_does_not_know(start: Path, tmp_path: Path) -> None:
     rows = [f"{sentence(i)},{'ab'[i % 2]}" for i in range(6)]
     mine = table(tmp_path / "mine.csv", "text,label", *rows)
-    finetune(start, "classify", tmp_path / "run", train=mine, recipe="small", sets=["steps=1"])
+    finetune(start, "classify", tmp_path / "run", train=mine, recipe="small", overrides=["steps=1"])
     other = table(tmp_path / "other.csv", "text,label", f"{sentence(1)},c")
     with pytest.raises(FormatError, match="label 'c' is none of the model's: a, b"):
-        measure([tmp_path / "run"], other)
+        evaluate_task([tmp_path / "run"], other)
 
 
 def test_models_of_other_labels_do_not_vote(start: Path, tmp_path: Path) -> None:
     for name, labels in (("one", "ab"), ("two", "xy")):
         rows = [f"{sentence(i)},{labels[i % 2]}" for i in range(6)]
         mine = table(tmp_path / f"{name}.csv", "text,label", *rows)
-        finetune(start, "classify", tmp_path / name, train=mine, recipe="small", sets=["steps=1"])
+        finetune(
+            start, "classify", tmp_path / name, train=mine, recipe="small", overrides=["steps=1"]
+        )
     with pytest.raises(SettingsError, match="cannot vote"):
         predict([tmp_path / "one", tmp_path / "two"], tmp_path / "one.csv")
 
@@ -196,7 +210,7 @@ def test_models_of_other_labels_do_not_vote(start: Path, tmp_path: Path) -> None
 def test_guessed_columns_and_the_split_are_said(tmp_path: Path) -> None:
     mine = table(tmp_path / "mine.csv", "review,label", *(f"w{i}q,{i % 2}" for i in range(20)))
     notes = Notes()
-    data = open_data("classify", train=mine, say=notes.say)
+    data = open_data("classify", DataSource(train=mine), notes.say)
     assert (len(data.train), len(data.dev["dev"])) == (18, 2)
     assert any("text = 'review'" in message for message in notes.said)
     assert any("2 of 20" in message for message in notes.said)

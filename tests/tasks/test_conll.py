@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from litebert.base.errors import FormatError
-from litebert.tasks.examples import TaggedExample
-from litebert.tasks.files.columns import read_columns
+from litebert.tasks.readers.column_mapping import ColumnMapping
+from litebert.tasks.readers.conll import read_conll
+from litebert.tasks.readers.text_file import Say, quiet
+from litebert.tasks.tagging import TaggedExample, Tagging
 
 CONLL = """-DOCSTART- -X- -X- O
 
@@ -21,6 +23,10 @@ Basel  NNP  B-NP  B-LOC
 """
 
 
+def read(path: Path, *, needs_tags: bool = True, say: Say = quiet) -> list[TaggedExample]:
+    return Tagging.read_file(path, ColumnMapping(), labelled=needs_tags, repair=False, say=say)
+
+
 def save(folder: Path, text: str) -> Path:
     path = folder / "train.txt"
     path.write_bytes(text.encode())
@@ -28,7 +34,7 @@ def save(folder: Path, text: str) -> Path:
 
 
 def test_words_first_and_tags_last(tmp_path: Path) -> None:
-    assert read_columns(save(tmp_path, CONLL)) == [
+    assert read(save(tmp_path, CONLL)) == [
         TaggedExample("0", ("Ada", "wrote"), ("B-PER", "O")),
         TaggedExample("1", ("Basel",), ("B-LOC",)),
     ]
@@ -36,7 +42,7 @@ def test_words_first_and_tags_last(tmp_path: Path) -> None:
 
 def test_tabs_and_windows_line_ends_and_a_mark_of_utf_8(tmp_path: Path) -> None:
     text = "\ufeffNew York\tB-LOC\r\n.\u2028\tO\r\n \r\n\r\nend\tO"
-    assert read_columns(save(tmp_path, text)) == [
+    assert read(save(tmp_path, text)) == [
         TaggedExample("0", ("New York", ".\u2028"), ("B-LOC", "O")),
         TaggedExample("1", ("end",), ("O",)),
     ]
@@ -44,23 +50,23 @@ def test_tabs_and_windows_line_ends_and_a_mark_of_utf_8(tmp_path: Path) -> None:
 
 def test_a_document_start_ends_a_sentence(tmp_path: Path) -> None:
     text = "one O\n-DOCSTART- O\ntwo O\n"
-    assert [one.words for one in read_columns(save(tmp_path, text))] == [("one",), ("two",)]
+    assert [one.words for one in read(save(tmp_path, text))] == [("one",), ("two",)]
 
 
 def test_words_alone_to_be_tagged(tmp_path: Path) -> None:
     path = save(tmp_path, "Ada\nwrote\n\nBasel\n")
-    assert read_columns(path, needs_tags=False) == [
+    assert read(path, needs_tags=False) == [
         TaggedExample("0", ("Ada", "wrote")),
         TaggedExample("1", ("Basel",)),
     ]
     with pytest.raises(FormatError, match=r"train.txt: one column only"):
-        read_columns(path)
+        read(path)
 
 
 def test_the_language_before_every_word_is_removed(tmp_path: Path) -> None:
     said: list[str] = []
     path = save(tmp_path, "en:Ada\tB-PER\nen::\tO\n\nen:en:x\tO\n")
-    words = [one.words for one in read_columns(path, say=said.append)]
+    words = [one.words for one in read(path, say=said.append)]
     assert words == [("Ada", ":"), ("en:x",)]
     assert said == [f"{path}: removed 'en:' from the start of every word"]
 
@@ -69,7 +75,7 @@ def test_the_language_before_every_word_is_removed(tmp_path: Path) -> None:
 def test_a_language_before_some_words_stays(tmp_path: Path, other: str) -> None:
     said: list[str] = []
     path = save(tmp_path, f"en:Ada\tB-PER\n{other}\tO\n")
-    assert read_columns(path, say=said.append)[0].words == ("en:Ada", other)
+    assert read(path, say=said.append)[0].words == ("en:Ada", other)
     assert said == []
 
 
@@ -87,7 +93,7 @@ def test_a_language_before_some_words_stays(tmp_path: Path, other: str) -> None:
 def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     path = save(tmp_path, text)
     with pytest.raises(FormatError) as error:
-        read_columns(path)
+        read(path)
     assert str(error.value).startswith(str(path))
     assert message in str(error.value)
 
@@ -98,7 +104,7 @@ def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, text: str, message:
 )
 def test_published_sizes(real_data: Path, split: str, sentences: int, words: int) -> None:
     said: list[str] = []
-    examples = read_columns(real_data / "ner" / "WikiANN" / "en" / split, say=said.append)
+    examples = read_conll(real_data / "ner" / "WikiANN" / "en" / split, say=said.append)
     assert len(examples) == sentences
     assert sum(len(one.words) for one in examples) == words
     assert len(said) == 1

@@ -12,8 +12,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from litebert.base.errors import FileError, FormatError, LitebertError, SettingsError
-from litebert.tasks.examples import Answer, QuestionExample
-from litebert.tasks.files.squad import nearest, read_squad, write_predictions
+from litebert.tasks.questions import (
+    Answer,
+    QuestionExample,
+    nearest,
+    read_squad,
+    write_predictions,
+)
 
 PASSAGE = "The mill on the hill was built in 1720. The mill burnt down in 1805."
 
