@@ -59,8 +59,8 @@ def test_the_road_goes_from_text_to_a_report(
     table = tmp_path / "mine.csv"
     with table.open("w", newline="") as stream:
         csv.writer(stream).writerows([["text"], ["a dull film"], ["wonderful"]])
-    guesses = litebert.predict([tmp_path / "8s" / "sentiment"], table)
-    assert {guess["label"] for guess in guesses} <= {"praise", "blame"}
+    predictions = litebert.predict([tmp_path / "8s" / "sentiment"], table)
+    assert {one.to_json()["label"] for one in predictions} <= {"praise", "blame"}
 
     # Nothing is done twice: with fine-tuning made impossible the same comes out.
     monkeypatch.setattr(compare, "ProcessPoolExecutor", pytest.fail)
