@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from litebert.base.errors import MissingExtraError
-from litebert.tasks.examples import TextExample
+from litebert.tasks.texts import TextExample
 
 LABELS = {"0": "blame", "1": "praise"}
 DEV, TEST = 530, 2000  # sentences; the rest, 6,000, are the labels that one may have

@@ -1,4 +1,4 @@
-"""Examples as token sequences, ready for the encoder; every task builds its features with this.
+"""Examples as token sequences, ready for the encoder; every kind builds its features with this.
 
 Features are one long packed batch (base/batch.py): sequence after sequence without padding, each
 with the number of its example as its key. Batches for training and prediction are taken out of it.
@@ -7,7 +7,7 @@ with the number of its example as its key. Batches for training and prediction a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,21 +17,21 @@ from litebert.base.batch import Batch, Numbers
 from litebert.text.tokenizer import Tokenizer
 
 Ids = NDArray[np.integer]
-NOTHING = -1  # the label of an example that has none
+NO_LABEL = -1
 
 
 @dataclass(frozen=True)
 class Features:
-    """All sequences of some examples; `offsets` and `owned` are there for question answering."""
+    """All sequences of some examples."""
 
     batch: Batch
-    shortened: int = 0  # examples that lost text to fit
-    divided: int = 0  # examples that became several sequences
-    offsets: NDArray[np.int32] | None = None  # N, 2: where each token stands in its passage
-    owned: NDArray[np.bool_] | None = None  # N: no other window shows this token with more context
+    truncated: int = 0  # examples that lost text to fit
+    windowed: int = 0  # examples that became several sequences
+    extras: dict[str, NDArray[Any]] = field(default_factory=dict)  # a row a token, for decoding
 
-    def owners(self) -> Numbers:
-        """The example of each sequence."""
+    @property
+    def example_of(self) -> Numbers:
+        """The number of each sequence's example."""
         return self.batch.keys.astype(np.int64)
 
 
@@ -63,7 +63,7 @@ class Sequences:
         self.labels.append(label)
         self.owners.append(owner)
 
-    def batch(self, label_type: Any = np.int64, together: int = 1) -> Batch:
+    def batch(self, label_type: Any = np.int64, group_size: int = 1) -> Batch:
         """All of them. The text is `inside`; of a pair, only the second segment."""
         lengths = np.array([len(ids) for ids, _, _ in self.rows], np.int64)
         edges = np.array([edge for _, edge, _ in self.rows], np.int64)
@@ -82,7 +82,7 @@ class Sequences:
             lengths=lengths,
             labels=np.array(self.labels, label_type),
             keys=np.array(self.owners, np.uint64),
-            together=together,
+            together=group_size,
         )
 
 
@@ -98,6 +98,16 @@ def take(batch: Batch, chosen: Sequence[int] | Numbers) -> Batch:
         batch.ids[tokens], batch.types[tokens], batch.inside[tokens], batch.begins[tokens], lengths,
         batch.labels[chosen], batch.keys[chosen], positions, targets, batch.together,
     )  # fmt: skip
+
+
+def group_lengths(batch: Batch) -> Numbers:
+    """The tokens of each group of sequences that are never parted (the options of a question)."""
+    return batch.lengths.reshape(-1, batch.together).sum(1)
+
+
+def sequences_of(batch: Batch, groups: Numbers) -> Numbers:
+    """The numbers of the sequences of some groups."""
+    return (groups[:, None] * batch.together + np.arange(batch.together)).ravel()
 
 
 def _asked(batch: Batch, chosen: Numbers, begins: Numbers) -> tuple[Numbers, NDArray[np.int32]]:
@@ -129,13 +139,11 @@ def join_features(parts: Sequence[Features]) -> Features:
         batches.append(replace(batch, keys=keys, positions=batch.positions + tokens))
         first += int(batch.keys[-1]) + 1 if len(batch) else 0
         tokens += len(batch.ids)
-    names = [n for n in Batch.__dataclass_fields__ if n != "together"]
+    names = [name for name in Batch.__dataclass_fields__ if name != "together"]
     columns: dict[str, Any] = {n: np.concatenate([getattr(b, n) for b in batches]) for n in names}
-    with_offsets = parts[0].offsets is not None
     return Features(
-        Batch(**columns, together=parts[0].batch.together),
-        sum(part.shortened for part in parts),
-        sum(part.divided for part in parts),
-        np.concatenate([part.offsets for part in parts]) if with_offsets else None,  # type: ignore[misc]
-        np.concatenate([part.owned for part in parts]) if with_offsets else None,  # type: ignore[misc]
+        Batch(**columns, together=batches[0].together),
+        sum(part.truncated for part in parts),
+        sum(part.windowed for part in parts),
+        {n: np.concatenate([part.extras[n] for part in parts]) for n in parts[0].extras},
     )
