@@ -64,7 +64,7 @@ def test_other_settings_are_other_features(
     groups = [
         feature_cache.cached_features(
             task("pair", bi_encoder=apart), examples, tokenizer, tmp_path
-        ).batch.together
+        ).batch.group_size
         for apart in (False, True, False, True)
     ]
     assert groups == [1, 2, 1, 2]

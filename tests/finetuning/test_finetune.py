@@ -10,8 +10,8 @@ import pytest
 import torch
 import transformers
 
-from litebert.base.batch import padded
-from litebert.base.config import Settings
+from litebert.base.batches import pad
+from litebert.base.settings import Settings
 from litebert.finetuning.finetune import finetune, finetune_examples
 from litebert.finetuning.recipe import FOLDER, load_recipe
 from litebert.inference.evaluate import evaluate_task
@@ -66,11 +66,11 @@ def test_transformers_says_the_same(name: str, start: Path, tmp_path: Path) -> N
     model = Model.load(out / "model")
     task = task_of(model, out)
     features = make_features(task, examples, open_tokenizer(out / "model"), out / "model")
-    group = features.batch.together
-    part = features.batch.part(0, group)
-    spread = padded(part, pad=0)
+    group = features.batch.group_size
+    part = features.batch.slice(0, group)
+    spread = pad(part, pad=0)
     grid, mask, types = (
-        torch.from_numpy(array).long() for array in (spread.ids, spread.mask, spread.types)
+        torch.from_numpy(array).long() for array in (spread.ids, spread.attention_mask, spread.token_types)
     )
     if name == "choice":
         grid, mask, types = grid[None], mask[None], types[None]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from litebert.base.errors import FileError, SettingsError
-from litebert.base.files import as_text
+from litebert.base.files import json_text
 from litebert.finetuning.finetune import FinetuneReport, finetune_examples
 from litebert.finetuning.recipe import load_recipe
 from litebert.model.model import Model
@@ -98,7 +98,7 @@ def test_a_run_that_diverges_is_a_collapsed_one(name: str, start: Path, tmp_path
     done = tune(start, tmp_path / "out", name, steps=20, update=wild, retry="learning_rate")
     assert done.collapses == 3  # once, and twice again at lower learning rates
     assert "not finite" in (done.seeds[0].collapsed or "")
-    assert (tmp_path / "out" / "report.json").read_text() == as_text(asdict(done))
+    assert (tmp_path / "out" / "report.json").read_text() == json_text(asdict(done))
     assert Model.load(tmp_path / "out" / "model").heads
 
 

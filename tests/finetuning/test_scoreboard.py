@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from litebert.base.errors import FormatError, SettingsError
-from litebert.base.files import as_text
+from litebert.base.files import json_text
 from litebert.finetuning.finetune import REPORT, FinetuneReport
 from litebert.finetuning.runs import RunResult
 from litebert.finetuning.scoreboard import (
@@ -30,7 +30,7 @@ def report(folder: Path, task: str, *seeds: dict[str, dict[str, float]]) -> Path
     folder.mkdir()
     results = tuple(RunResult(1, 1e-5, scores, 1, 1, 1, 0.5, None, 1.0) for scores in seeds)
     content = FinetuneReport(task, "f1", results, 0, 0, None, 0, 1, 8, {"dev": 2}, 0, 0)
-    (folder / REPORT).write_text(as_text(asdict(content)))
+    (folder / REPORT).write_text(json_text(asdict(content)))
     return folder
 
 

@@ -125,7 +125,7 @@ def test_answers_come_back_to_the_letter(
     # Windows overlap by room - stride tokens, so an answer no longer than that is whole somewhere.
     room = length - 4 - 1
     assert found or len(words[at : at + size]) > room - min(stride, room)
-    assert made.extras["owned"][batch.inside].sum() == len(tokenizer.encode(passage))
+    assert made.extras["owned"][batch.is_text].sum() == len(tokenizer.encode(passage))
 
 
 @given(lengths=st.lists(st.integers(1, 12), min_size=1, max_size=8), seed=st.integers(0, 99))
@@ -139,7 +139,7 @@ def test_taking_sequences_out(tokenizer: Tokenizer, lengths: list[int], seed: in
     order = np.random.default_rng(seed).permutation(len(examples))
     taken = take(made.batch, order)
     for place, number in enumerate(order.tolist()):
-        one, other = taken.part(place, place + 1), made.batch.part(number, number + 1)
+        one, other = taken.slice(place, place + 1), made.batch.slice(number, number + 1)
         for name in ("ids", "types", "inside", "lengths", "keys", "positions", "targets"):
             assert getattr(one, name).tolist() == getattr(other, name).tolist(), name
 

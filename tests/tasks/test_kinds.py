@@ -42,7 +42,7 @@ def test_a_long_question_leaves_room_for_the_passage(length: int, words: int, st
     example = QuestionExample("1", sentence(1, words), sentence(2, 40))
     batch = asked.features([example], tokenizer).batch
     assert batch.lengths.max() <= length
-    covered = batch.inside.sum()
+    covered = batch.is_text.sum()
     assert covered >= 40  # every token of the passage is in some window
 
 
@@ -80,7 +80,7 @@ def test_the_texts_of_a_bi_encoder_know_nothing_of_each_other(start: Path) -> No
     texts = [sentence(number, 4 + number) for number in range(4)]
     examples = [TextExample(str(i), texts[i], texts[i + 1], float(i)) for i in range(3)]
     features = task.features(examples, tokenizer)
-    assert features.batch.together == 2
+    assert features.batch.group_size == 2
     assert features.batch.labels[::2].tolist() == [0, 1, 2]
     assert np.isnan(features.batch.labels[1::2]).all()
     vectors = to_inputs(features.batch, torch.device("cpu")).encode(model).mean()

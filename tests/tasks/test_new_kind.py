@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 import litebert
-from litebert.base.batch import Batch, Numbers
+from litebert.base.batches import Batch
+from litebert.base.ragged import IntArray
 from litebert.base.intervals import Interval, bootstrap_mean
 from litebert.inference.evaluate import evaluate_task
 from litebert.model.inputs import Inputs
@@ -100,7 +101,7 @@ class Ranking(Task[RankingSettings, RankingExample, RankingPrediction]):
                 sequences.add(number, best, query[:room], candidate[:room])
         return Features(sequences.batch(group_size=self.settings.candidates))
 
-    def reads(self, batch: Batch) -> Numbers:
+    def reads(self, batch: Batch) -> IntArray:
         return batch.starts
 
     def term(self, model: Model, state: State, inputs: Inputs) -> Term:

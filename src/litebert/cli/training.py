@@ -91,11 +91,25 @@ def _held_out(report: Any) -> str:
 def _task(report: Any) -> str:
     lines = [f"{report.task}, {report.examples:,} examples"]
     for name, value in report.scores.items():
-        low, high = report.intervals.get(name, (None, None))
+        found = report.intervals.get(name)
         lines.append(
-            f"{name:12} {value:.4f}" + ("" if low is None else f" ({low:.4f} to {high:.4f})")
+            f"{name:12} {value:.4f}"
+            + ("" if found is None else f" ({found.low:.4f} to {found.high:.4f})")
         )
-    return "\n".join([*lines, *report.details])
+    for name, row in report.details.get("labels", {}).items():
+        lines.append(
+            f"  {name:12} precision {row['precision']:.3f}  recall {row['recall']:.3f}  "
+            f"F1 {row['f1']:.3f}  of {row['support']:,}"
+        )
+    if "confusion" in report.details:
+        names = list(report.details["labels"])
+        lines.append("confusion (rows labels, columns predictions):")
+        lines.append(" " * 15 + "".join(f"{name[:12]:>13}" for name in names))
+        lines += [
+            f"  {name[:12]:12} " + "".join(f"{count:13,}" for count in row)
+            for name, row in zip(names, report.details["confusion"], strict=True)
+        ]
+    return "\n".join(lines)
 
 
 def plot(**options: Any) -> None:

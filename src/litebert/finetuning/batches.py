@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from litebert.base.batch import Batch, Numbers
-from litebert.inference.run import bucket_by_length
-from litebert.tasks.features import group_lengths, sequences_of, take
+from litebert.base.batches import Batch, bucket_by_length, take
+from litebert.base.ragged import IntArray
 
 STRETCH = 50  # batches that are sorted together
 
@@ -23,7 +22,7 @@ class Batches:
 
     def __init__(self, features: Batch, batch_size: int, seed: int) -> None:
         self.features, self.batch_size, self.seed = features, batch_size, seed
-        self.lengths = group_lengths(features)
+        self.lengths = features.group_lengths
         self.epoch = self.place = 0
         self._order = self._shuffle()
 
@@ -39,15 +38,15 @@ class Batches:
             self._order = self._shuffle()
         chosen = self._order[self.place]
         self.place += 1
-        return take(self.features, sequences_of(self.features, chosen)), None
+        return take(self.features, self.features.group_members(chosen)), None
 
-    def _shuffle(self) -> list[Numbers]:
+    def _shuffle(self) -> list[IntArray]:
         chance = np.random.default_rng([self.seed, self.epoch])
         order = chance.permutation(len(self.lengths))
         width = STRETCH * self.batch_size
         batches = []
         for stretch in (order[i : i + width] for i in range(0, len(order), width)):
-            buckets = bucket_by_length(self.lengths[stretch], batch_size=self.batch_size)
+            buckets = bucket_by_length(self.lengths[stretch], max_sequences=self.batch_size)
             batches += [stretch[bucket] for bucket in buckets]
         return [batches[i] for i in chance.permutation(len(batches))]
 

@@ -21,9 +21,9 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from litebert.base.batch import Batch
+from litebert.base.batches import Batch
 from litebert.base.errors import FileError
-from litebert.base.files import write_whole
+from litebert.base.files import write_atomic
 from litebert.tasks.features import Features
 from litebert.tasks.featurize import make_features
 from litebert.tasks.task import Task
@@ -74,11 +74,11 @@ def _write(path: Path, features: Features) -> None:
     batch = features.batch
     arrays = {name: getattr(batch, name) for name in _columns()}
     arrays |= {EXTRA + name: array for name, array in features.extras.items()}
-    counts = [features.truncated, features.windowed, batch.together]
+    counts = [features.truncated, features.windowed, batch.group_size]
     content = save({**arrays, COUNTS: np.array(counts, np.int64)})
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, hashlib.sha256(content).digest() + content)
+        write_atomic(path, hashlib.sha256(content).digest() + content)
     except (OSError, FileError):
         return  # a cache that cannot be written costs time, nothing else
 
@@ -94,8 +94,8 @@ def _read(path: Path) -> Features | None:
     except (OSError, SafetensorError, KeyError, TypeError, ValueError):
         return None
     extras = {name.removeprefix(EXTRA): array for name, array in arrays.items()}
-    return Features(Batch(**columns, together=group_size), truncated, windowed, extras)
+    return Features(Batch(**columns, group_size=group_size), truncated, windowed, extras)
 
 
 def _columns() -> list[str]:
-    return [name for name in Batch.__dataclass_fields__ if name != "together"]
+    return [name for name in Batch.__dataclass_fields__ if name != "group_size"]

@@ -9,32 +9,32 @@ OUT/model/         the best seed's model, which opens in `transformers`
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from litebert.base.config import parse_sets
+from litebert.base.settings import parse_overrides
 from litebert.base.errors import FormatError, SettingsError
-from litebert.base.files import as_text, hold, new_folder, read_json, sha256, write_whole
+from litebert.base.files import json_text, lock_folder, new_folder, read_json, sha256, write_atomic
 from litebert.base.intervals import over_seeds
 from litebert.base.runtime import default_device, keep_freed_memory
 from litebert.finetuning.feature_cache import cached_features, checksum
 from litebert.finetuning.recipe import Recipe, load_recipe
-from litebert.finetuning.runs import MODEL, FeaturedExamples, RunResult, RunSetup, run_seed
-from litebert.inference.model_folder import find_model_folder, open_tokenizer
+from litebert.finetuning.runs import FeaturedExamples, RunResult, RunSetup, run_seed
+from litebert.inference.model_folder import open_tokenizer
+from litebert.model.folder import MODEL, find_model_folder
 from litebert.model.model import Model
 from litebert.tasks.data import DataSource, TaskData, open_data
 from litebert.tasks.features import Features
-from litebert.tasks.readers.column_mapping import GivenColumns
 from litebert.tasks.registry import build_task
 from litebert.tasks.task import Task
 from litebert.text.tokenizer import Tokenizer
-from litebert.train.parallel import Group
-from litebert.train.run import make_folder, open_run, save_run
+from litebert.train.callbacks import Callback, CallbackList
+from litebert.train.distributed import DistributedGroup
+from litebert.train.run_folder import make_folder, open_run, save_run
 from litebert.train.signals import stop_requests
-from litebert.train.watch import Watcher
 
 Retry = Literal["no", "seed", "learning_rate"]
 RETRIES = ("no", "seed", "learning_rate")
@@ -94,7 +94,7 @@ def finetune(
     data: str | Path | None = None,
     train: str | Path | None = None,
     dev: str | Path | None = None,
-    columns: GivenColumns | None = None,
+    columns: Sequence[str] | Mapping[str, str] = (),
     level: str = "all",
     repair: bool = False,
     recipe: str | None = None,
@@ -103,11 +103,15 @@ def finetune(
     seeds: int = 1,
     retry: Retry = "no",
     keep_all: bool = False,
-    watcher: Watcher | None = None,
+    callbacks: Iterable[Callback] = (),
 ) -> Finetuned:
     """Fine-tune a pretrained encoder for a task: a published one, or a file of your own.
 
-    A run that was stopped is resumed by the same call.
+    Ctrl-C saves; the same command resumes. The best seed's model is in OUT/model.
+
+    Example: litebert finetune run --task sst-2 --data glue/SST-2 --out tuned --seeds 5
+
+    Example: litebert finetune run --task classify --train reviews.csv --out tuned
 
     Args:
         model: A run, or a model folder: ours or Hugging Face's.
@@ -117,7 +121,7 @@ def finetune(
         data: The folder of a published task's files.
         train: Your examples: .csv, .tsv, .jsonl or .parquet; .json like SQuAD's; CoNLL's columns.
         dev: Examples to evaluate on; without them a tenth of `train` is held out.
-        columns: Which column of a table is what: {"text": "body"}, where names do not say so.
+        columns: Which column of a table is what, where names do not say so: text=body.
         level: Of RACE: middle, high or all.
         repair: Move SQuAD's answers that are not at their offset to the nearest place.
         recipe: paper (Table 14), base, small, or a TOML file; without it, by the model's size.
@@ -126,7 +130,7 @@ def finetune(
         seeds: Runs from different seeds; the best is kept.
         retry: A collapsed run is repeated: no, with another seed, or a lower learning_rate.
         keep_all: Keep every seed's model.
-        watcher: Told of steps, metrics and messages.
+        callbacks: Told of the run's events (train/callbacks.py).
 
     Returns:
         The run's folder, and its report if it was not stopped before its end.
@@ -135,14 +139,14 @@ def finetune(
         raise SettingsError(f"--retry {retry}: choose {', '.join(RETRIES)}")
     if seeds < 1:
         raise SettingsError(f"--seeds {seeds}: at least one is needed")
-    watcher, folder = watcher or Watcher(), find_model_folder(Path(model))
+    heard, folder = CallbackList(callbacks), find_model_folder(Path(model))
     source = DataSource.build(data, train, dev, columns, level, repair)
-    found = open_data(task, source, watcher.say)
+    found = open_data(task, source, heard.on_message)
     start = Model.load(folder)
     settings = choose_recipe(start, found.settings.name, recipe, overrides)
     return finetune_examples(
         start, folder, found, settings, Path(out), overflow=overflow, seeds=seeds, retry=retry,
-        keep_all=keep_all, watcher=watcher,
+        keep_all=keep_all, callbacks=heard,
     )  # fmt: skip
 
 
@@ -152,7 +156,7 @@ def choose_recipe(start: Model, task: str, name: str | None, overrides: Sequence
     name = name or ("paper" if width >= 768 else "base" if width >= 320 else "small")
     without_dropout = start.config.hidden_dropout_prob == 0
     recipe = load_recipe(name, task, overrides, without_dropout=without_dropout)
-    if "max_length" in parse_sets(overrides):  # what the user asked for is refused if too long
+    if "max_length" in parse_overrides(overrides):  # what the user asked for is refused if too long
         return recipe
     return recipe.model_copy(update={"max_length": min(recipe.max_length, longest)})
 
@@ -160,10 +164,10 @@ def choose_recipe(start: Model, task: str, name: str | None, overrides: Sequence
 def finetune_examples(
     start: Model, folder: Path, data: TaskData, recipe: Recipe, out: Path, *,
     overflow: str = "truncate", seeds: int = 1, retry: Retry = "no", keep_all: bool = False,
-    watcher: Watcher | None = None,
+    callbacks: Callback | None = None,
 ) -> Finetuned:  # fmt: skip
     """The same for examples at hand, from a model at hand whose tokenizer is in `folder`."""
-    watcher = watcher or Watcher()
+    callbacks = callbacks or Callback()
     tokenizer = open_tokenizer(folder)
     longest = start.config.longest_sequence
     if recipe.max_length > longest:
@@ -172,24 +176,24 @@ def finetune_examples(
             f"(--set max_length={longest})"
         )
     asked = {**recipe.model_dump(), "overflow": overflow}
-    task = build_task(data.settings).configured(asked, data.train, watcher.say)
+    task = build_task(data.settings).configured(asked, data.train, callbacks.on_message)
     keep_freed_memory()
     with ExitStack() as held:
-        stopping = held.enter_context(stop_requests())
+        should_stop = held.enter_context(stop_requests())
         make_folder(out)
-        held.enter_context(hold(out, "litebert finetune"))
+        held.enter_context(lock_folder(out, "litebert finetune"))
         run = open_run(out, _describe(task, recipe, data, folder, retry))
         if run["finished"] and (out / MODEL).is_dir():
             report = FinetuneReport.load(out / REPORT)
             if len(report.seeds) >= seeds:
-                watcher.say(f"{out}: finished before, with {len(report.seeds)} seed(s)")
+                callbacks.on_message(f"{out}: finished before, with {len(report.seeds)} seed(s)")
                 return Finetuned(out, report)
         save_run(out, run)
         train, dev = _featured(task, data, tokenizer, folder)
-        _tell_lengths(task, train.features, len(data.train), watcher)
+        _tell_lengths(task, train.features, len(data.train), callbacks)
         setup = RunSetup(
-            start, task, recipe, tokenizer, train, dev, Group(device=default_device()), watcher,
-            stopping,
+            start, task, recipe, tokenizer, train, dev, DistributedGroup(device=default_device()),
+            callbacks, should_stop,
         )  # fmt: skip
         return _all_seeds(setup, out, run, seeds, retry, keep_all)
 
@@ -216,15 +220,15 @@ def _featured(
     return featured(data.train), {name: featured(part) for name, part in data.dev.items()}
 
 
-def _tell_lengths(task: Task, features: Features, examples: int, watcher: Watcher) -> None:
+def _tell_lengths(task: Task, features: Features, examples: int, callbacks: Callback) -> None:
     if features.truncated:
-        watcher.say(
+        callbacks.on_message(
             f"{features.truncated:,} of {examples:,} {task.noun} "
             f"({features.truncated / examples:.1%}) are truncated to fit "
             f"{task.settings.max_length} tokens (--set max_length=N for more{task.overflow_hint})"
         )
     if features.windowed:
-        watcher.say(f"{features.windowed:,} of {examples:,} examples are read in several windows")
+        callbacks.on_message(f"{features.windowed:,} of {examples:,} examples are read in several windows")
 
 
 def _all_seeds(
@@ -244,7 +248,7 @@ def _all_seeds(
     if (folder / MODEL).is_dir():  # else it was the best before, and is there already
         with new_folder(out / MODEL, overwrite=True) as scratch:
             shutil.copytree(folder / MODEL, scratch, dirs_exist_ok=True)
-    write_whole(out / REPORT, as_text(asdict(report)).encode())
+    write_atomic(out / REPORT, json_text(asdict(report)).encode())
     save_run(out, {**run, "finished": True, "best": best.seed})
     if not keep_all:
         for _, other in results:
@@ -267,7 +271,7 @@ def _one_seed(
         tries.append((result, folder))
         if result.collapsed is None:
             break
-        setup.watcher.say(f"warning: seed {seed} collapsed: {result.collapsed}")
+        setup.callbacks.on_message(f"warning: seed {seed} collapsed: {result.collapsed}")
     return tries
 
 

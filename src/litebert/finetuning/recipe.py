@@ -15,10 +15,10 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from litebert.base.config import Settings, Tree, merge, parse_sets, read_toml
+from litebert.base.settings import Settings, Tree, merge, parse_overrides, read_toml
 from litebert.base.errors import SettingsError, did_you_mean
 from litebert.base.runtime import Precision
-from litebert.presets.recipe import OptimizerSettings, ScheduleSettings
+from litebert.configs.schema import OptimizerSettings, ScheduleSettings
 from litebert.tasks.texts import Pooling
 
 FOLDER = Path(__file__).parent / "recipes"
@@ -98,7 +98,7 @@ def load_recipe(
     rows = read_toml(path)
     row: Tree = merge(rows.get(ANY, {}), rows.get(task, {}))
     extra = row.pop(WITHOUT_DROPOUT, {})
-    changes = parse_sets(overrides)
+    changes = parse_overrides(overrides)
     if "epochs" in changes and "steps" not in changes:
         row.pop("steps", None)  # what the user says goes before what the row says
     row = merge(row, extra) if without_dropout else row

@@ -18,26 +18,29 @@ from typing import Any
 
 from litebert.base.budget import Budget
 from litebert.base.errors import DivergedError
-from litebert.base.files import as_text, read_json, write_whole
+from litebert.base.files import json_text, read_json, write_atomic
 from litebert.base.runtime import resolve_precision
 from litebert.finetuning.batches import Batches
 from litebert.finetuning.recipe import Recipe
 from litebert.inference.run import predict_examples
-from litebert.model.model import NEEDS_POOLER, Model
+from litebert.model.folder import MODEL
+from litebert.model.heads import HEADS
+from litebert.model.model import Model
 from litebert.objectives.learner import Learner
-from litebert.presets.recipe import CheckpointSettings, EvaluationSettings
+from litebert.configs.schema import CheckpointSettings, EvaluationSettings
 from litebert.tasks.features import Features
 from litebert.tasks.task import TASK_KEY, Scores, Task
 from litebert.text.tokenizer import Tokenizer
+from litebert.train.callbacks import Callback, CallbackList, RunStarted
 from litebert.train.checkpoint import Checkpoints, restore
-from litebert.train.loop import Clock, Loop
-from litebert.train.metrics import MetricsFile, Record, new_sums
+from litebert.train.distributed import DistributedGroup
+from litebert.train.loop import TrainingLoop
+from litebert.train.metrics import METRICS, Evaluation, MetricsFile, TrainingMetrics
 from litebert.train.optimizer import build_optimizer
-from litebert.train.parallel import Group
-from litebert.train.step import Stepper
-from litebert.train.watch import Watcher
+from litebert.train.run_folder import CHECKPOINTS
+from litebert.train.step import TrainingStep
 
-METRICS, CHECKPOINTS, MODEL, RESULT = "metrics.jsonl", "checkpoints", "model", "result.json"
+RESULT = "result.json"
 REMEMBERED = 10  # lines of metrics.jsonl, of about a hundred
 UNMOVED = 0.98  # a loss above this fraction of that of chance has not moved
 
@@ -60,9 +63,9 @@ class RunSetup:
     tokenizer: Tokenizer
     train: FeaturedExamples
     dev: dict[str, FeaturedExamples]
-    group: Group = field(default_factory=Group)
-    watcher: Watcher = field(default_factory=Watcher)
-    stopping: Callable[[], bool] = lambda: False
+    group: DistributedGroup = field(default_factory=DistributedGroup)
+    callbacks: Callback = field(default_factory=Callback)
+    should_stop: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True)
@@ -105,24 +108,20 @@ def new_model(start: Model, task: Task, recipe: Recipe, seed: int) -> Model:
         dropout |= dict.fromkeys(names, recipe.dropout)
     config = start.config.model_copy(update=dropout)
     model = Model.create(config, (task.head,), task.settings.labels or ("LABEL_0",), seed)
-    kept = ("encoder.", "pooler.") if task.head in NEEDS_POOLER else ("encoder.",)
+    kept = ("encoder.", "pooler.") if HEADS[task.head].needs_pooler else ("encoder.",)
     tensors = {name: x for name, x in start.state_dict().items() if name.startswith(kept)}
     model.load_state_dict(tensors, strict=False)
     return model
 
 
-class _Losses(Watcher):
-    """Passes on what it is told, and remembers the last losses of training."""
+class _RecentLosses(Callback):
+    """Remembers the last losses of training."""
 
-    def __init__(self, watcher: Watcher) -> None:
-        self.begin, self.step, self.say = watcher.begin, watcher.step, watcher.say
-        self.sample, self._record = watcher.sample, watcher.record
+    def __init__(self) -> None:
         self.last: deque[float] = deque(maxlen=REMEMBERED)
 
-    def record(self, record: Record) -> None:
-        if record["kind"] == "train":
-            self.last.extend(record["loss"].values())
-        self._record(record)
+    def on_training(self, metrics: TrainingMetrics) -> None:
+        self.last.extend(math.nan if loss is None else loss for loss in metrics.loss.values())
 
     def mean(self) -> float:
         return sum(self.last) / len(self.last) if self.last else math.nan
@@ -149,12 +148,12 @@ class _Run:
         self.batches = Batches(setup.train.features.batch, setup.recipe.batch_size, seed)
         self.best, self.enough, self.diverged = _Best(), False, False
         self.checkpoints = Checkpoints(out / CHECKPOINTS, keep=1)
-        self.losses = _Losses(setup.watcher)
+        self.losses = _RecentLosses()
 
     def go(self) -> RunResult | None:
         """Train, evaluate, keep the best, say what came of it."""
         loop = self._loop()
-        self._begin(loop)
+        self._announce(loop)
         try:
             finished = loop.run() or self.enough
         except DivergedError:
@@ -167,54 +166,58 @@ class _Run:
             seed=self.seed, learning_rate=self.learning_rate, scores=self.best.scores,
             step=self.best.step, steps=loop.step, tokens=loop.tokens,
             loss=loss if math.isfinite(loss) else None, collapsed=self._why_collapsed(loss),
-            seconds=round(loop.clock.spent(), 3),
+            seconds=round(loop.clock.seconds(), 3),
         )  # fmt: skip
-        write_whole(self.out / RESULT, as_text(asdict(result)).encode())
+        write_atomic(self.out / RESULT, json_text(asdict(result)).encode())
         shutil.rmtree(self.out / CHECKPOINTS, ignore_errors=True)
         return result
 
-    def _loop(self) -> Loop:
+    def _loop(self) -> TrainingLoop:
         setup, recipe = self.setup, self.setup.recipe
         optimizer = build_optimizer(self.learner, recipe.optimizer, recipe.layerwise_lr_decay)
-        found = self.checkpoints.last_good(setup.watcher.say)
+        found = self.checkpoints.last_good(setup.callbacks.on_message)
         state = None if found is None else restore(found, self.learner, optimizer)
         steps = recipe.steps or max(round((recipe.epochs or 1) * self.batches.per_epoch), 1)
-        stepper = Stepper(
-            self.learner, optimizer, setup.group, clip=recipe.gradient_clipping,
-            at_once=recipe.micro_batch_tokens, seed=self.seed,
-            precision=resolve_precision(recipe.precision, setup.group.device),
-        )  # fmt: skip
-        loop = Loop(
-            stepper=stepper, stream=self.batches, budget=Budget("steps", steps),
-            schedule=recipe.schedule, peak=self.learning_rate,
-            sums=new_sums(self.learner.objectives),
+        loop = TrainingLoop(
+            training_step=TrainingStep(
+                self.learner, optimizer, setup.group, gradient_clipping=recipe.gradient_clipping,
+                micro_batch_tokens=recipe.micro_batch_tokens, seed=self.seed,
+                precision=resolve_precision(recipe.precision, setup.group.device),
+            ),
+            batches=self.batches,
+            budget=Budget("steps", steps),
+            schedule=recipe.schedule,
+            peak_learning_rate=self.learning_rate,
             metrics=MetricsFile(self.out / METRICS, 0 if state is None else state["metrics"]),
-            watcher=self.losses, evaluation=EvaluationSettings(every=1 / recipe.evaluations),
-            checkpoint=CheckpointSettings(), log_every=max(steps // 100, 1),
+            callbacks=CallbackList([setup.callbacks, self.losses]),
+            evaluation=EvaluationSettings(every=1 / recipe.evaluations),
+            checkpoint=CheckpointSettings(),
+            log_every=max(steps // 100, 1),
             evaluate=lambda: self._evaluate(loop),
             save=lambda now: self.checkpoints.save(
                 now["step"], self.learner, optimizer, {**now, "best": vars(self.best)}
             ),
-            stopping=lambda: self.enough or setup.stopping(), closing=0.0, clock=Clock(),
+            should_stop=lambda: self.enough or setup.should_stop(),
         )  # fmt: skip
         if state is not None:
             self.best = _Best(**state["best"])
             loop.restore(state)
         return loop
 
-    def _begin(self, loop: Loop) -> None:
+    def _announce(self, loop: TrainingLoop) -> None:
         name = self.setup.task.settings.name
-        self.setup.watcher.begin(
-            {
-                "title": f"{name}, seed {self.seed}, learning rate {self.learning_rate:g}",
-                "parameters": sum(p.numel() for p in self.learner.parameters()),
-                "budget": f"{loop.budget.amount:.0f}steps",
-                "unigram": None, "ranks": 1, "step": loop.step, "held_out": True,
-                "schedule": self.setup.recipe.schedule, "out": str(self.out),
-            }
-        )  # fmt: skip
+        self.setup.callbacks.on_start(
+            RunStarted(
+                title=f"{name}, seed {self.seed}, learning rate {self.learning_rate:g}",
+                folder=self.out,
+                parameters=sum(parameter.numel() for parameter in self.learner.parameters()),
+                budget=f"{loop.budget.amount:.0f}steps",
+                warmup=self.setup.recipe.warmup,
+                step=loop.step,
+            )
+        )
 
-    def _evaluate(self, loop: Loop) -> Record:
+    def _evaluate(self, loop: TrainingLoop) -> Evaluation:
         """Scores on dev; the best model is kept."""
         task, recipe = self.setup.task, self.setup.recipe
         scores: dict[str, Scores] = {}
@@ -235,7 +238,7 @@ class _Run:
         else:
             self.best.since += 1
         self.enough |= recipe.patience is not None and self.best.since >= recipe.patience
-        return {"loss": {}, "scores": scores}
+        return Evaluation(scores=scores)
 
     def _keep(self, scores: Scores) -> None:
         settings = self.setup.task.calibrated(scores).model_dump(mode="json", exclude_defaults=True)

@@ -49,6 +49,8 @@ def scores(runs: Sequence[str | Path]) -> Scoreboard:
     medians over seeds. Of several runs of one task the last one counts. Without all eight there is
     none: it could not be compared with a published one.
 
+    Example: litebert scores tuned-cola tuned-sst-2 tuned-rte
+
     Args:
         runs: Folders that `litebert.finetune` has finished.
 

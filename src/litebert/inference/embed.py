@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litebert.base.errors import FormatError, SettingsError
-from litebert.base.files import check_writable, write_whole
+from litebert.base.files import check_writable, write_atomic
 from litebert.base.runtime import Precision, default_device, keep_freed_memory
-from litebert.inference.model_folder import find_model_folder, open_tokenizer
+from litebert.inference.model_folder import open_tokenizer
 from litebert.inference.run import run_batches
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
+from litebert.model.folder import find_model_folder
 from litebert.model.model import Model
 from litebert.tasks.classification import Classification
 from litebert.tasks.features import NO_LABEL, Sequences, encode_all
@@ -32,6 +33,8 @@ def embed(
     max_length: int = 128, column: str | None = None,
 ) -> NDArray[np.float32]:  # fmt: skip
     """Turn the texts of a file into vectors, for search and clustering; no labels needed.
+
+    Example: litebert embed run --input notes.txt --out notes.npy
 
     Args:
         model: A run, or any model folder with a tokenizer in it.
@@ -54,7 +57,7 @@ def embed(
     )
     stream = io.BytesIO()
     np.save(stream, vectors, allow_pickle=False)
-    write_whole(Path(out), stream.getvalue())
+    write_atomic(Path(out), stream.getvalue())
     return vectors
 
 

@@ -10,13 +10,6 @@ from litebert.tasks.registry import load_task
 from litebert.tasks.task import TASK_KEY, Task
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
-MODEL = "model"
-
-
-def find_model_folder(folder: Path) -> Path:
-    """The model of a run, or the folder itself where it is a model folder already."""
-    return folder / MODEL if (folder / MODEL).is_dir() else folder
-
 
 def open_tokenizer(folder: Path) -> Tokenizer:
     """The tokenizer beside a model."""

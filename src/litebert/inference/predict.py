@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from litebert.base.errors import SettingsError
-from litebert.base.files import check_writable, write_whole
+from litebert.base.files import check_writable, write_atomic
 from litebert.base.runtime import default_device, keep_freed_memory
-from litebert.inference.model_folder import find_model_folder, open_tokenizer, task_of
+from litebert.inference.model_folder import open_tokenizer, task_of
 from litebert.inference.run import predict_examples
+from litebert.model.folder import find_model_folder
 from litebert.model.model import Model
 from litebert.tasks.data import DataSource, read_split
 from litebert.tasks.featurize import make_features
 from litebert.tasks.published.registry import PUBLISHED
-from litebert.tasks.readers.column_mapping import GivenColumns
 from litebert.tasks.readers.text_file import Say, quiet
 from litebert.tasks.task import Prediction, Task
 
 
 def predict(
-    models: Sequence[str | Path], input: str | Path, *,
-    out: str | Path | None = None, split: str = "test", columns: GivenColumns | None = None,
+    models: str | Path | Sequence[str | Path], input: str | Path, *,
+    out: str | Path | None = None, split: str = "test", columns: Sequence[str] | Mapping[str, str] = (),
     repair: bool = False, submission: str | Path | None = None, say: Say = quiet,
 ) -> list[Prediction]:  # fmt: skip
-    """Predict with a fine-tuned model; several models are asked and their predictions merged.
+    """Predict with a fine-tuned model; several models vote.
+
+    Example: litebert predict tuned --input new.csv --out predictions.jsonl
 
     Args:
         models: Fine-tuned runs or model folders; several vote.
         input: Examples: a file, or a published task's folder.
         out: Where predictions also go, as JSON lines.
         split: Of a published task's folder; `ax` for a model of MNLI.
-        columns: Which column of a table is what: {"text": "body"}, where names do not say so.
+        columns: Which column of a table is what, where names do not say so: text=body.
         repair: Move SQuAD's answers that are not at their offset to the nearest place.
         submission: Where predictions also go in the task's official format: GLUE's zip (which
             grows task by task), SQuAD's folder of JSON, RACE's JSON lines.
@@ -50,7 +52,7 @@ def predict(
     if submission is not None:
         _submit(task, predictions, Path(submission), split, say)
     if out is not None:
-        write_whole(Path(out), to_json_lines(predictions).encode())
+        write_atomic(Path(out), to_json_lines(predictions).encode())
     return predictions
 
 
@@ -61,10 +63,11 @@ def to_json_lines(predictions: Iterable[Prediction]) -> str:
 
 
 def ask(
-    models: Sequence[str | Path], source: DataSource, *, split: str, labelled: bool,
+    models: str | Path | Sequence[str | Path], source: DataSource, *, split: str, labelled: bool,
     say: Say = quiet,
 ) -> tuple[Task, list[Any], list[Prediction]]:  # fmt: skip
     """What one or several fine-tuned models say of a file's examples."""
+    models = [models] if isinstance(models, str | Path) else models
     if not models:
         raise SettingsError("name at least one model folder")
     keep_freed_memory()

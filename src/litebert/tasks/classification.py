@@ -15,8 +15,8 @@ from litebert.base.errors import FormatError
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
-from litebert.tasks.cross_entropy import cross_entropy, entropy
-from litebert.tasks.features import NO_LABEL, Features
+from litebert.model.objective import cross_entropy_term
+from litebert.tasks.features import NO_LABEL, Features, entropy
 from litebert.tasks.metrics.classification import (
     CLASSIFICATION_METRICS,
     confusion_matrix,
@@ -71,11 +71,11 @@ class Classification(TextTask[LabelPrediction]):
         return self._number.get(str(example.label), NO_LABEL)
 
     def term(self, model: Model, state: State, inputs: Inputs) -> Term:
-        labels = inputs.labels[:: inputs.batch.together]
-        return cross_entropy(self.logits(model, state), labels)
+        labels = inputs.labels[:: inputs.batch.group_size]
+        return cross_entropy_term(self.logits(model, state), labels)
 
     def chance_loss(self, features: Features) -> float:
-        return entropy(features.batch.labels[:: features.batch.together])
+        return entropy(features.batch.labels[:: features.batch.group_size])
 
     def probabilities(self, logits: Tensor) -> Tensor:
         return logits.softmax(-1)

@@ -37,7 +37,7 @@ class DataSource:
     @classmethod
     def build(
         cls, data: str | Path | None = None, train: str | Path | None = None,
-        dev: str | Path | None = None, columns: GivenColumns | None = None, level: str = "all",
+        dev: str | Path | None = None, columns: GivenColumns = (), level: str = "all",
         repair: bool = False,
     ) -> DataSource:  # fmt: skip
         """From what users give: paths as text, columns as a mapping."""

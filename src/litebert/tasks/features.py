@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.base.batch import Batch, Numbers
+from litebert.base.batches import Batch, concatenate
+from litebert.base.ragged import IntArray
 from litebert.text.tokenizer import Tokenizer
 
 Ids = NDArray[np.integer]
@@ -30,7 +31,7 @@ class Features:
     extras: dict[str, NDArray[Any]] = field(default_factory=dict)  # a row a token, for decoding
 
     @property
-    def example_of(self) -> Numbers:
+    def example_of(self) -> IntArray:
         """The number of each sequence's example."""
         return self.batch.keys.astype(np.int64)
 
@@ -39,7 +40,7 @@ class Sequences:
     """Collects sequences and their special tokens."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        special, pair = tokenizer.special, tokenizer.kind != "bytes"
+        special, pair = tokenizer.special, tokenizer.kind != "bpe"
         self._cls = np.array([special.cls], np.int32)
         self._sep = np.array([special.sep], np.int32)
         self._joint = self._sep if pair else np.repeat(self._sep, 2)  # RoBERTa: </s></s>
@@ -76,74 +77,37 @@ class Sequences:
         empty = [np.zeros(0, np.int32)]
         return Batch(
             ids=np.concatenate([*empty, *(ids for ids, _, _ in self.rows)]),
-            types=(place >= edge).astype(np.int8) * self._second_type,
-            inside=second | single,
-            begins=np.zeros(len(place), bool),
+            token_types=(place >= edge).astype(np.int8) * self._second_type,
+            is_text=second | single,
+            segment_starts=np.zeros(len(place), bool),
             lengths=lengths,
             labels=np.array(self.labels, label_type),
             keys=np.array(self.owners, np.uint64),
-            together=group_size,
+            group_size=group_size,
         )
-
-
-def take(batch: Batch, chosen: Sequence[int] | Numbers) -> Batch:
-    """The chosen sequences, in the order given."""
-    chosen = np.asarray(chosen, np.int64)
-    lengths = batch.lengths[chosen]
-    begins = np.cumsum(lengths) - lengths
-    shift = np.repeat(batch.starts[chosen] - begins, lengths)
-    tokens = np.arange(lengths.sum()) + shift
-    positions, targets = _asked(batch, chosen, begins)
-    return Batch(
-        batch.ids[tokens], batch.types[tokens], batch.inside[tokens], batch.begins[tokens], lengths,
-        batch.labels[chosen], batch.keys[chosen], positions, targets, batch.together,
-    )  # fmt: skip
-
-
-def group_lengths(batch: Batch) -> Numbers:
-    """The tokens of each group of sequences that are never parted (the options of a question)."""
-    return batch.lengths.reshape(-1, batch.together).sum(1)
-
-
-def sequences_of(batch: Batch, groups: Numbers) -> Numbers:
-    """The numbers of the sequences of some groups."""
-    return (groups[:, None] * batch.together + np.arange(batch.together)).ravel()
-
-
-def _asked(batch: Batch, chosen: Numbers, begins: Numbers) -> tuple[Numbers, NDArray[np.int32]]:
-    """The positions and targets of chosen sequences, moved to where their tokens went."""
-    edges = np.append(batch.starts, len(batch.ids))
-    low = np.searchsorted(batch.positions, edges[chosen])
-    counts = np.searchsorted(batch.positions, edges[chosen + 1]) - low
-    where = np.arange(counts.sum()) + np.repeat(low - (np.cumsum(counts) - counts), counts)
-    moved = batch.positions[where] + np.repeat(begins - batch.starts[chosen], counts)
-    return moved, batch.targets[where]
-
-
-def split_ids(ids: Ids, lengths: Numbers) -> list[Ids]:
-    """What `encode_batch` gives, text by text."""
-    return np.split(ids, np.cumsum(lengths)[:-1]) if len(lengths) else []
 
 
 def encode_all(tokenizer: Tokenizer, texts: Iterable[str]) -> list[Ids]:
     """The ids of texts, one array each."""
-    return split_ids(*tokenizer.encode_batch(list(texts)))
+    ids, lengths = tokenizer.encode_batch(list(texts))
+    return np.split(ids, np.cumsum(lengths)[:-1]) if len(lengths) else []
 
 
 def join_features(parts: Sequence[Features]) -> Features:
     """Features of consecutive examples; each part counts its examples from 0."""
-    batches, first, tokens = [], 0, 0
+    batches, first = [], 0
     for part in parts:
-        batch = part.batch
-        keys = batch.keys + np.uint64(first)
-        batches.append(replace(batch, keys=keys, positions=batch.positions + tokens))
-        first += int(batch.keys[-1]) + 1 if len(batch) else 0
-        tokens += len(batch.ids)
-    names = [name for name in Batch.__dataclass_fields__ if name != "together"]
-    columns: dict[str, Any] = {n: np.concatenate([getattr(b, n) for b in batches]) for n in names}
+        batches.append(replace(part.batch, keys=part.batch.keys + np.uint64(first)))
+        first += int(part.batch.keys[-1]) + 1 if len(part.batch) else 0
     return Features(
-        Batch(**columns, together=batches[0].together),
+        concatenate(batches),
         sum(part.truncated for part in parts),
         sum(part.windowed for part in parts),
         {n: np.concatenate([part.extras[n] for part in parts]) for n in parts[0].extras},
     )
+
+
+def entropy(labels: NDArray[np.integer]) -> float:
+    """The mean cross-entropy of one who knows only how often each label occurs."""
+    fractions = np.unique(labels, return_counts=True)[1] / max(len(labels), 1)
+    return float(-(fractions * np.log(fractions)).sum())

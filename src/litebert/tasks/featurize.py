@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from litebert.base.errors import lost_worker
-from litebert.base.runtime import cores
+from litebert.base.processes import ProcessPool, cpu_count
 from litebert.tasks.features import Features, join_features
 from litebert.tasks.task import Task
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
@@ -22,18 +19,14 @@ def make_features(
     task: Task, examples: Sequence[Any], tokenizer: Tokenizer, folder: Path
 ) -> Features:
     """The features of examples; `folder` is where other processes find the tokenizer."""
-    processes = cores()
+    processes = cpu_count()
     if processes == 1 or len(examples) < WORTH_A_PROCESS:
         return task.features(examples, tokenizer)
     size = -(-len(examples) // (2 * processes))
     parts = [list(examples[i : i + size]) for i in range(0, len(examples), size)]
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        try:
-            made = pool.map(_part, *zip(*((task, part, folder) for part in parts), strict=True))
-            return join_features(list(made))
-        except BrokenProcessPool:
-            raise lost_worker() from None
+    with ProcessPool(processes) as pool:
+        return join_features(pool.map(partial(_features_of, task, folder), parts))
 
 
-def _part(task: Task, examples: list[Any], folder: Path) -> Features:
+def _features_of(task: Task, folder: Path, examples: list[Any]) -> Features:
     return task.features(examples, load_tokenizer(folder))

@@ -21,14 +21,15 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
-from litebert.base.batch import Batch, Numbers
+from litebert.base.batches import Batch
+from litebert.base.ragged import IntArray
 from litebert.base.errors import FormatError
 from litebert.base.intervals import Interval, bootstrap_mean
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
-from litebert.reading.tables import shown
-from litebert.tasks.cross_entropy import cross_entropy
+from litebert.reading.tables import quoted_list
+from litebert.model.objective import cross_entropy_term
 from litebert.tasks.features import NO_LABEL, Features, Sequences, encode_all
 from litebert.tasks.metrics.classification import accuracy
 from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role, role
@@ -103,7 +104,7 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
         if not passage and not question:
             raise FormatError(
                 f"{table.path}: neither a question nor a passage; there are "
-                f"{shown(table.columns)}; say which with `--column question=NAME`"
+                f"{quoted_list(table.columns)}; say which with `--column question=NAME`"
             )
         options = [_options(row, columns.columns["options"]) for row in table.rows]
         for row, one in zip(table.rows, options, strict=True):
@@ -161,23 +162,23 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
             truncated += cut
         return Features(sequences.batch(group_size=self.settings.options), truncated)
 
-    def reads(self, batch: Batch) -> Numbers:
+    def reads(self, batch: Batch) -> IntArray:
         return batch.starts
 
     def term(self, model: Model, state: State, inputs: Inputs) -> Term:
         """Of the options of a question the first one carries the answer."""
-        options = inputs.batch.together
-        logits = model.multiple_choice(state, options)
-        return cross_entropy(logits, inputs.labels.view(-1, options)[:, 0])
+        options = inputs.batch.group_size
+        logits = model.head(self.head)(state).view(-1, options)
+        return cross_entropy_term(logits, inputs.labels.view(-1, options)[:, 0])
 
     def chance_loss(self, features: Features) -> float:
-        return math.log(features.batch.together)
+        return math.log(features.batch.group_size)
 
     # ------------------------------------------------------------------- predictions and scores
 
     def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
         """Probabilities of the options, one number a sequence."""
-        logits = model.multiple_choice(state, self.settings.options).float().softmax(-1)
+        logits = model.head(self.head)(state).view(-1, self.settings.options).float().softmax(-1)
         return list(logits.flatten().cpu().numpy()[:, None])
 
     def decode(
@@ -257,7 +258,7 @@ def _answers(
         answers[number] = _place(way, answer, options[number])
         if answers[number] is None:
             raise FormatError(
-                f"{table.rows[number].where}: {column!r} is {shown((answer,))}, which "
+                f"{table.rows[number].where}: {column!r} is {quoted_list((answer,))}, which "
                 f"is none of the {len(options[number])} options by {way}"
             )
     say(f"{table.path}: {column!r} tells the correct option by {way}")

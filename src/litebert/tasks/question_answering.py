@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from litebert.base.batch import Batch
+from litebert.base.batches import Batch
 from litebert.base.intervals import Interval, bootstrap_mean
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
@@ -149,7 +149,7 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
         for number, (example, question) in enumerate(zip(examples, questions, strict=True)):
             passage = encoded.get(example.passage)
             if passage is None:
-                passage = encoded[example.passage] = tokenizer.encode_aligned(example.passage)
+                passage = encoded[example.passage] = tokenizer.encode_with_offsets(example.passage)
             ids = np.array(passage.ids, np.int64)
             places = np.array(passage.offsets, np.int32).reshape(-1, 2)
             truncated += len(question) > longest
@@ -183,7 +183,7 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
         """Start and end logits of each token; of the conditional head, its beams (spans.py)."""
         if self.settings.conditional_head:
             return beam_spans(model, state, inputs)
-        logits = model.span(state).float().cpu().numpy()
+        logits = model.head(self.head)(state).float().cpu().numpy()
         return np.split(logits, np.cumsum(inputs.batch.lengths)[:-1])
 
     def decode(
@@ -196,7 +196,7 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
         edges = np.append(features.batch.starts, len(features.batch.ids))
         for sequence, number in enumerate(features.example_of.tolist()):
             tokens = slice(edges[sequence], edges[sequence + 1])
-            inside, owned = features.batch.inside[tokens], features.extras["owned"][tokens]
+            inside, owned = features.batch.is_text[tokens], features.extras["owned"][tokens]
             spans, null = best_spans(outputs[sequence], inside, owned, self.settings.answer_length)
             places = features.extras["offsets"][tokens]
             found[number] += [

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from litebert.base.errors import FormatError, SettingsError, did_you_mean
-from litebert.base.files import as_text, write_whole
-from litebert.reading.tables import shown
+from litebert.base.files import json_text, write_atomic
+from litebert.reading.tables import quoted_list
 from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role, role
 from litebert.tasks.readers.json_content import (
     NumberText,
@@ -119,7 +119,7 @@ def _questions(content: dict[str, Any], path: str) -> Iterator[tuple[str, str, d
         where = f"{path}, article {number:,}"
         article = as_kind(article, dict, where)
         if isinstance(title := article.get("title"), str):
-            where = f"{path}, article {shown((title,))}"
+            where = f"{path}, article {quoted_list((title,))}"
         paragraphs = required(article, "paragraphs", list, where)
         for place, paragraph in enumerate(paragraphs, 1):
             in_article = f"{where}, paragraph {place:,}"
@@ -141,7 +141,7 @@ class _Reader:
     def example(self, where: str, passage: str, question: dict[str, Any]) -> QuestionExample:
         """One question; `where` is the place of its paragraph."""
         id = text_field(question, "id", f"{where}, a question")
-        where = f"{where}, question {shown((id,))}"
+        where = f"{where}, question {quoted_list((id,))}"
         if id in self.ids:
             raise FormatError(f"{where}: the id occurs twice in this file; make it unique")
         self.ids.add(id)
@@ -170,10 +170,10 @@ class _Reader:
         place = nearest(text, passage, start)
         if place is None:
             raise FormatError(
-                f"{where}: the answer {shown((text,))} is nowhere in its paragraph; "
+                f"{where}: the answer {quoted_list((text,))} is nowhere in its paragraph; "
                 "correct its white space or its letters"
             )
-        self.moved.append(f"{where}: the answer {shown((text,))}")
+        self.moved.append(f"{where}: the answer {quoted_list((text,))}")
         return Answer(text, place)
 
     def _impossible(
@@ -217,9 +217,9 @@ def write_predictions(
     odds = dict(null_odds or {})
     assert all(math.isfinite(value) for value in odds.values())
     Path(folder).mkdir(exist_ok=True)
-    write_whole(Path(folder) / PREDICTIONS, as_text(dict(answers)).encode())
+    write_atomic(Path(folder) / PREDICTIONS, json_text(dict(answers)).encode())
     if null_odds is not None:
-        write_whole(Path(folder) / NULL_ODDS, as_text(odds).encode())
+        write_atomic(Path(folder) / NULL_ODDS, json_text(odds).encode())
 
 
 # ------------------------------------------------------------------------------- cells of a table
@@ -268,7 +268,7 @@ def _impossible(row: Row, column: str) -> bool | None:
     if mark is None:
         return None
     if mark.lower() not in _TRUTH:
-        raise FormatError(f"{row.where}: {column!r} is {shown((mark,))}, expected true or false")
+        raise FormatError(f"{row.where}: {column!r} is {quoted_list((mark,))}, expected true or false")
     return _TRUTH[mark.lower()]
 
 
@@ -312,13 +312,13 @@ def _place(text: str, start: int | None, passage: str, where: str, several: list
         if passage.startswith(text, start):
             return Answer(text, start)
         raise FormatError(
-            f"{where}: the answer {shown((text,))} is not at character {start:,} of its passage; "
+            f"{where}: the answer {quoted_list((text,))} is not at character {start:,} of its passage; "
             "correct the place, or leave it out to have the answer looked for"
         )
     text = text if text in passage else text.strip()
     place = passage.find(text)
     if place < 0:
-        raise FormatError(f"{where}: the answer {shown((text,))} is not in its passage")
+        raise FormatError(f"{where}: the answer {quoted_list((text,))} is not in its passage")
     if passage.find(text, place + 1) >= 0:
-        several.append(f"{where}: the answer {shown((text,))}")
+        several.append(f"{where}: the answer {quoted_list((text,))}")
     return Answer(text, place)

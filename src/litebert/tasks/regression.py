@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from litebert.base.batch import Batch
+from litebert.base.batches import Batch
 from litebert.base.errors import FormatError
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
@@ -71,15 +71,15 @@ class Regression(TextTask[ValuePrediction]):
         return int(np.isfinite(batch.labels).sum())
 
     def term(self, model: Model, state: State, inputs: Inputs) -> Term:
-        """The squared error; what is correct of a number is minus the error: better is higher."""
-        labels = inputs.labels[:: inputs.batch.together]
+        """The squared error."""
+        labels = inputs.labels[:: inputs.batch.group_size]
         known = labels.isfinite()
         values = self.logits(model, state).squeeze(-1)[known]
         loss = F.mse_loss(values, labels[known], reduction="sum")
-        return Term(loss, -loss.detach())
+        return Term(loss)
 
     def chance_loss(self, features: Features) -> float:
-        return float(np.var(features.batch.labels[:: features.batch.together]))
+        return float(np.var(features.batch.labels[:: features.batch.group_size]))
 
     def probabilities(self, logits: Tensor) -> Tensor:
         return logits

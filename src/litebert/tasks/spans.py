@@ -39,7 +39,7 @@ Flags = NDArray[np.bool_]
 
 def span_term(model: Model, state: State, inputs: Inputs) -> Term:
     """The mean of two cross-entropies; windows without the answer point at [CLS]."""
-    logits = model.span(state).float().split(inputs.batch.lengths.tolist())
+    logits = model.head("span")(state).float().split(inputs.batch.lengths.tolist())
     start_BT, end_BT = (_pad([one[:, side] for one in logits]) for side in (0, 1))
     start, end = inputs.labels[:, 0], inputs.labels[:, 1]
     return _term(start_BT, end_BT, start, end)
@@ -48,12 +48,12 @@ def span_term(model: Model, state: State, inputs: Inputs) -> Term:
 def conditional_term(model: Model, state: State, inputs: Inputs) -> Term:
     """Half the mean of start and end, half whether there is an answer."""
     start, end, missing = inputs.labels.unbind(-1)
-    span = model.conditional_span(state, answerable(inputs, state), start)
+    span = model.head("conditional_span")(state, answerable(inputs, state), start)
     term = _term(span.start_BT.float(), span.end.float(), start, end)
     doubt = F.binary_cross_entropy_with_logits(
         span.unanswerable_B.float(), missing.float(), reduction="sum"
     )
-    return Term((term.loss + doubt) / 2, term.right)
+    return Term((term.loss + doubt) / 2, term.counts)
 
 
 def _term(start_BT: Tensor, end_BT: Tensor, start: Tensor, end: Tensor) -> Term:
@@ -61,7 +61,7 @@ def _term(start_BT: Tensor, end_BT: Tensor, start: Tensor, end: Tensor) -> Term:
     loss = F.cross_entropy(start_BT, start, reduction="sum")
     loss = (loss + F.cross_entropy(end_BT, end, reduction="sum")) / 2
     correct = (start_BT.argmax(-1) == start) & (end_BT.argmax(-1) == end)
-    return Term(loss, correct.sum())
+    return Term(loss, (correct.sum(),))
 
 
 def _pad(rows: list[Tensor]) -> Tensor:
@@ -98,7 +98,7 @@ def _top(scores: Floats) -> NDArray[np.int64]:
 
 def beam_spans(model: Model, state: State, inputs: Inputs) -> list[Floats]:
     """The conditional head's beams: rows (start, end, score), first one (0, 0, no answer)."""
-    result = model.conditional_span(state, answerable(inputs, state), beams=BEAMS)
+    result = model.head("conditional_span")(state, answerable(inputs, state), beams=BEAMS)
     assert result.best_starts_BK is not None
     start_BT = result.start_BT.float().log_softmax(-1)
     end_BKT = result.end.float().log_softmax(-1)
@@ -115,8 +115,8 @@ def answerable(inputs: Inputs, state: State) -> torch.Tensor:
     """(B, T): passage tokens, and [CLS], which stands for no answer."""
     batch = inputs.batch
     allowed = torch.zeros(len(batch), int(batch.lengths.max()), dtype=torch.bool)
-    rows, columns = (torch.from_numpy(array) for array in (batch.sequence, batch.offset))
-    allowed[rows, columns] = torch.from_numpy(batch.inside | (batch.offset == 0))
+    rows, columns = (torch.from_numpy(array) for array in (batch.sequence_ids, batch.position_ids))
+    allowed[rows, columns] = torch.from_numpy(batch.is_text | (batch.position_ids == 0))
     return allowed.to(state.x_NH.device)
 
 

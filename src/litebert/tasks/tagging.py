@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from litebert.base.batch import Batch, Numbers
+from litebert.base.batches import Batch
+from litebert.base.ragged import IntArray
 from litebert.base.errors import FormatError, SettingsError
 from litebert.base.intervals import Interval, bootstrap_sums
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
-from litebert.tasks.cross_entropy import cross_entropy, entropy
-from litebert.tasks.features import NO_LABEL, Features, Ids, Sequences
+from litebert.model.objective import cross_entropy_term
+from litebert.tasks.features import NO_LABEL, Features, Ids, Sequences, entropy
 from litebert.tasks.metrics.classification import accuracy
 from litebert.tasks.metrics.entities import (
     OUTSIDE,
@@ -112,7 +113,7 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
     def features(self, examples: Sequence[TaggedExample], tokenizer: Tokenizer) -> Features:
         """A sentence in one sequence, or in several that part it between words."""
         sequences, windowed = Sequences(tokenizer), 0
-        places: list[Numbers] = []
+        places: list[IntArray] = []
         targets: list[int] = []
         room = self.settings.max_length - sequences.extra
         for number, example in enumerate(examples):
@@ -130,7 +131,7 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
         batch = replace(batch, positions=positions, targets=np.array(targets, np.int32))
         return Features(batch, windowed=windowed)
 
-    def _targets(self, example: TaggedExample, words: Numbers) -> list[int]:
+    def _targets(self, example: TaggedExample, words: IntArray) -> list[int]:
         if example.tags is None:
             return [NO_LABEL] * len(words)
         return [self._number.get(example.tags[word], NO_LABEL) for word in words]
@@ -138,11 +139,11 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
     def count(self, batch: Batch) -> int:
         return int((batch.targets >= 0).sum())
 
-    def reads(self, batch: Batch) -> Numbers:
+    def reads(self, batch: Batch) -> IntArray:
         return np.unique(batch.positions)
 
     def term(self, model: Model, state: State, inputs: Inputs) -> Term:
-        return cross_entropy(model.token_classification(state)[inputs.positions], inputs.targets)
+        return cross_entropy_term(model.head(self.head)(state)[inputs.positions], inputs.targets)
 
     def chance_loss(self, features: Features) -> float:
         return entropy(features.batch.targets)
@@ -151,8 +152,8 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
 
     def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
         """Probabilities of the tags, a row for each word of the sequence."""
-        logits = model.token_classification(state)[inputs.positions].float().softmax(-1)
-        sequence = inputs.batch.sequence[inputs.batch.positions]
+        logits = model.head(self.head)(state)[inputs.positions].float().softmax(-1)
+        sequence = inputs.batch.sequence_ids[inputs.batch.positions]
         counts = np.bincount(sequence, minlength=len(inputs.batch))
         return np.split(logits.cpu().numpy(), np.cumsum(counts)[:-1])
 
@@ -218,7 +219,7 @@ def _tags(
     return [example.tags or () for example in examples], [one.tags for one in predictions]
 
 
-def _encode(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[Ids, Numbers]:
+def _encode(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[Ids, IntArray]:
     """The ids of a sentence, and the first token of each word.
 
     The sentence is encoded as a whole, as in pretraining. A word that leaves no token of its own
@@ -226,7 +227,7 @@ def _encode(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[Ids, Numbers]:
     """
     if not words:
         raise SettingsError("a sentence without words cannot be tagged")
-    encoding = tokenizer.encode_aligned(" ".join(words))
+    encoding = tokenizer.encode_with_offsets(" ".join(words))
     starts = np.cumsum([0, *(len(word) + 1 for word in words[:-1])])
     begins = np.array([start for start, _ in encoding.offsets], np.int64)
     ids = np.array(encoding.ids, np.int64)
@@ -235,7 +236,7 @@ def _encode(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[Ids, Numbers]:
     return ids, np.minimum(np.searchsorted(begins, starts), len(ids) - 1)
 
 
-def _windows(tokens: int, firsts: Numbers, room: int) -> Iterator[tuple[int, int]]:
+def _windows(tokens: int, firsts: IntArray, room: int) -> Iterator[tuple[int, int]]:
     """Runs of whole words that fit; a word longer than the room loses its tail."""
     begin = 0
     while begin < tokens:

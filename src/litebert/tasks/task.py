@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from litebert.base.batch import Batch, Numbers
-from litebert.base.config import Settings
+from litebert.base.batches import Batch
+from litebert.base.ragged import IntArray
+from litebert.base.settings import Settings
 from litebert.base.errors import SettingsError
 from litebert.base.intervals import Interval
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
-from litebert.objectives.base import Objective as Objective
-from litebert.objectives.base import Term as Term
+from litebert.model.objective import ACCURACY, Objective, Term
 from litebert.tasks.features import Features
 from litebert.tasks.readers.column_mapping import ColumnMapping, Role, map_columns
 from litebert.tasks.readers.rows import Table, read_table, with_ids
@@ -88,7 +88,7 @@ class Task(Objective, Protocol[S, E, P]):
     settings_class: ClassVar[type[TaskSettings]]
     noun: ClassVar[str] = "examples"  # what messages call them
     overflow_hint: ClassVar[str] = ""  # what else can be done about texts that are too long
-    weight, extra = 1.0, 0
+    weight, counters, count_offset = 1.0, ACCURACY, 0
     name: str  # that of the settings, as metrics.jsonl names the loss
     settings: S
     head: str  # of the model
@@ -171,7 +171,7 @@ class Task(Objective, Protocol[S, E, P]):
         """How many answers a batch asks for."""
         return int((batch.labels >= 0).sum())
 
-    def reads(self, batch: Batch) -> Numbers | None:
+    def reads(self, batch: Batch) -> IntArray | None:
         """The tokens whose encodings the head looks at; None for all."""
         return None
 

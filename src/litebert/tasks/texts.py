@@ -15,7 +15,8 @@ from numpy.typing import DTypeLike, NDArray
 from pydantic import Field
 from torch import Tensor
 
-from litebert.base.batch import Batch, Numbers
+from litebert.base.batches import Batch
+from litebert.base.ragged import IntArray
 from litebert.base.errors import SettingsError
 from litebert.base.intervals import Interval, Metric, bootstrap
 from litebert.model.inputs import Inputs
@@ -209,18 +210,18 @@ class TextTask(Task[TextSettings, TextExample, P]):
         starts = range(0, len(ids) - room + step, step)
         return [ids[start : start + room] for start in starts]
 
-    def reads(self, batch: Batch) -> Numbers | None:
+    def reads(self, batch: Batch) -> IntArray | None:
         return batch.starts if self.head == "classification" else None
 
     def logits(self, model: Model, state: State) -> Tensor:
         """What the head says of each example's sequence, or pair of them."""
-        return getattr(model, self.head)(state).float()
+        return model.head(self.head)(state).float()
 
     # -------------------------------------------------------------------- predictions and scores
 
     def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
         rows = self.probabilities(self.logits(model, state)).cpu().numpy()
-        return list(np.repeat(rows, inputs.batch.together, axis=0))
+        return list(np.repeat(rows, inputs.batch.group_size, axis=0))
 
     def decode(
         self, examples: Sequence[TextExample], features: Features, outputs: Outputs

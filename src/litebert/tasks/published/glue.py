@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from litebert.base.errors import FileError, FormatError, SettingsError, did_you_mean
-from litebert.reading.tables import parse_row, shown
+from litebert.reading.tables import parse_row, quoted_list
 from litebert.tasks.classification import Classification, PairClassification
 from litebert.tasks.published.glue_submission import (
     submission_file,
@@ -141,7 +141,7 @@ class _Rows:
         if column not in self.header:
             raise FormatError(
                 f"{self.path}, line 1: no column {column!r}, which {self.task.name} has; there are "
-                f"{shown(self.header)}"
+                f"{quoted_list(self.header)}"
             )
         return self.header.index(column)
 
@@ -154,7 +154,7 @@ class _Rows:
         if len(fields) != len(self.header):
             raise FormatError(
                 f"{where}: {len(fields)} fields between tabs, expected {len(self.header)} "
-                f"({shown(self.header)})"
+                f"({quoted_list(self.header)})"
             )
         texts = [self._text(fields, place, where) for place in self.texts]
         return TextExample(
@@ -181,7 +181,7 @@ def _split(line: str) -> list[str]:
 def _label(task: GlueTask, label: str, where: str) -> str | float:
     if task.labels and label not in task.labels:
         raise FormatError(
-            f"{where}: unknown label {shown((label,))}; {task.name} has {shown(task.labels)}"
+            f"{where}: unknown label {quoted_list((label,))}; {task.name} has {quoted_list(task.labels)}"
         )
     if task.labels:
         return label
@@ -190,5 +190,5 @@ def _label(task: GlueTask, label: str, where: str) -> str | float:
     except ValueError:
         score = math.nan
     if not 0 <= score <= HIGHEST_SCORE:
-        raise FormatError(f"{where}: the score {shown((label,))} is no number from 0 to 5")
+        raise FormatError(f"{where}: the score {quoted_list((label,))} is no number from 0 to 5")
     return score

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from litebert.base.errors import FormatError, SettingsError, did_you_mean
-from litebert.base.files import write_whole
+from litebert.base.files import write_atomic
 from litebert.tasks.published.glue_tasks import GLUE, HIGHEST_SCORE, GlueTask, glue_task
 
 SUBMISSION_FILES = tuple(name for task in GLUE.values() for name in task.submissions.values())
@@ -58,7 +58,7 @@ def write_submission(path: Path | str, texts: Mapping[str, str]) -> tuple[str, .
         for name, text in sorted(texts.items()):
             entry = zipfile.ZipInfo(name, _NO_DATE)
             archive.writestr(entry, text, zipfile.ZIP_DEFLATED)
-    write_whole(Path(path), content.getvalue())
+    write_atomic(Path(path), content.getvalue())
     return tuple(name for name in SUBMISSION_FILES if name not in texts)
 
 

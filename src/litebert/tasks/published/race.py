@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from litebert.base.errors import FileError, FormatError, SettingsError, did_you_mean
-from litebert.base.files import write_whole
+from litebert.base.files import write_atomic
 from litebert.reading.decoders import DECODERS
-from litebert.reading.tables import shown
+from litebert.reading.tables import quoted_list
 from litebert.tasks.multiple_choice import (
     ChoiceExample,
     ChoicePrediction,
@@ -91,13 +91,13 @@ def write_answers(path: Path, predictions: Sequence[ChoicePrediction]) -> None:
     for one in predictions:
         articles.setdefault(one.id.rpartition("-")[0], []).append(LETTERS[one.choice])
     lines = [json.dumps({"id": id, "answers": letters}) for id, letters in articles.items()]
-    write_whole(path, ("\n".join(lines) + "\n").encode())
+    write_atomic(path, ("\n".join(lines) + "\n").encode())
 
 
 def _is_of(example: ChoiceExample, level: str, path: Path) -> bool:
     if example.level is None:
         raise FormatError(
-            f"{path}: the id {shown((example.id,))} does not tell its level (as 'middle1.txt' "
+            f"{path}: the id {quoted_list((example.id,))} does not tell its level (as 'middle1.txt' "
             "does); read all levels, or one file for each"
         )
     return example.level == level
@@ -139,7 +139,7 @@ class _Article:
         self.content, self.where = content, where
         self.id = text_field(content, "id", where)
         if self.id in seen:
-            raise FormatError(f"{where}: the id {shown((self.id,))} occurs twice; make it unique")
+            raise FormatError(f"{where}: the id {quoted_list((self.id,))} occurs twice; make it unique")
         seen.add(self.id)
         own = next((one for one in LEVELS if self.id.startswith(one)), None)
         self.level = level or own
@@ -192,5 +192,5 @@ def _options(value: Any, where: str) -> tuple[str, ...]:
 def _answer(value: Any, where: str) -> int:
     letter = as_kind(value, str, f"{where}, answer")
     if letter not in tuple(LETTERS):
-        raise FormatError(f"{where}: the answer {shown((letter,))} is not one of A, B, C, D")
+        raise FormatError(f"{where}: the answer {quoted_list((letter,))} is not one of A, B, C, D")
     return LETTERS.index(letter)

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from litebert.base.errors import FormatError, SettingsError, did_you_mean
-from litebert.reading.tables import shown
+from litebert.reading.tables import quoted_list
 
 Needed = Literal["always", "labelled", "never"]
-GivenColumns = Mapping[str, str | Sequence[str]]  # role -> column, as users write it
+# role -> column, as users write it: {"text": "body"}, or "text=body" as on the command line
+GivenColumns = Mapping[str, str | Sequence[str]] | Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,16 @@ class ColumnMapping:
 
     @classmethod
     def build(cls, given: GivenColumns | None) -> ColumnMapping:
-        """From {"text": "body", "options": ["a", "b"]}."""
+        """From {"text": "body", "options": ["a", "b"]}, or ["text=body", "options=a,b"]."""
+        if not isinstance(given, Mapping):
+            wrong = [pair for pair in given or () if "=" not in pair]
+            if wrong:
+                raise SettingsError(f"--column {wrong[0]}: expected ROLE=NAME, as in text=body")
+            given = dict(pair.split("=", 1) for pair in given or ())
         return cls(
             {
                 name: (columns,) if isinstance(columns, str) else tuple(columns)
-                for name, columns in (given or {}).items()
+                for name, columns in given.items()
             }
         )
 
@@ -128,9 +134,9 @@ def _guessed(
         return {}
     name, *others = role.names
     if fitting:
-        problem = f"several columns could be the {name}: {shown(fitting)}"
+        problem = f"several columns could be the {name}: {quoted_list(fitting)}"
     else:
-        problem = f"no column is obviously the {name}; there are {shown(columns)}"
+        problem = f"no column is obviously the {name}; there are {quoted_list(columns)}"
     also = "".join(f" {other}=NAME" for other in others)
     raise FormatError(f"{path}: {problem}; say which with `--column {name}=NAME{also}`")
 

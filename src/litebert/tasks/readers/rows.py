@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from litebert.base.errors import FileError, FormatError
-from litebert.reading.listing import list_inputs
+from litebert.reading.sources import find_sources
 from litebert.reading.parquet import open_parquet
-from litebert.reading.tables import parse_row, shown
+from litebert.reading.tables import parse_row, quoted_list
 from litebert.tasks.readers.json_content import kind_name, parse_object
 from litebert.tasks.readers.text_file import LARGEST_FILE, Say, read_lines, read_text
 
@@ -86,7 +86,7 @@ def read_table(path: Path | str) -> Table:
     if not Path(name).is_file():
         kind = "a folder; name one file" if Path(name).is_dir() else "no such file"
         raise FileError(f"{name}: {kind}")
-    format = list_inputs([name], "auto")[0].format
+    format = find_sources([name], "auto")[0].format
     match format:
         case "csv" | "tsv":
             table = _separated(name, format)
@@ -176,7 +176,7 @@ def _header(fields: list[str], where: str) -> list[str]:
     _refuse_twins(names, where)
     if len(names) == 1 and ";" in names[0]:
         raise FormatError(
-            f"{where}: one column {shown(names)}, it seems with semicolons between its fields; "
+            f"{where}: one column {quoted_list(names)}, it seems with semicolons between its fields; "
             "save the file with commas, or with tabs as .tsv"
         )
     return names

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from litebert.base.errors import FormatError
-from litebert.reading.decoders import PIECE
+from litebert.reading.decoders import BUFFER_BYTES
 from litebert.reading.signatures import BOM, not_text
 from litebert.reading.streams import open_stream
 
@@ -50,7 +50,7 @@ def read_lines(path: Path | str) -> list[str]:
 def _read_bytes(name: str) -> bytes:
     pieces, size = [], 0
     with open_stream(name) as stream:
-        while piece := stream.read(PIECE):
+        while piece := stream.read(BUFFER_BYTES):
             size += len(piece)
             if size > LARGEST_FILE:
                 raise FormatError(
