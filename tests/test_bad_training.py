@@ -140,7 +140,11 @@ def assert_all_in(words: list[str], sentence: str) -> None:
     [
         (["albert-tny"], [], ["'albert-tny'", "did you mean 'albert-tiny'?"]),
         (["gone.toml"], [], ["gone.toml", "no such preset file"]),
-        (ALBERT, ["optimizer.rat=1"], ["'optimizer.rat'", "did you mean 'optimizer.learning_rate'?"]),
+        (
+            ALBERT,
+            ["optimizer.rat=1"],
+            ["'optimizer.rat'", "did you mean 'optimizer.learning_rate'?"],
+        ),
         (ALBERT, ["data.lenght=64"], ["'data.lenght'", "did you mean 'data.max_length'?"]),
         (ALBERT, ["data.max_length=7"], ["data.max_length = 7"]),
         (ALBERT, ["optimizer.learning_rate=fast"], ["optimizer.learning_rate = 'fast'"]),
@@ -304,7 +308,9 @@ def test_a_batch_that_cannot_fit(
     monkeypatch.setattr(building, "memory_free", lambda device: free)
     huge = ["data.batch_size=200000", "data.micro_batch_tokens=4000000"]
     sentence = refused(*arguments(ALBERT, store.folders[0], tmp_path / "run", *huge))
-    assert_all_in(["4,000,000 tokens", f"{free / 1e9:.1f} GB are free", "data.micro_batch_tokens="], sentence)
+    assert_all_in(
+        ["4,000,000 tokens", f"{free / 1e9:.1f} GB are free", "data.micro_batch_tokens="], sentence
+    )
     assert f"about {need(store, 4_000_000 // 32) / 1e9:.1f} GB" in sentence
     advised = re.search(r"data\.micro_batch_tokens=(\d+)", sentence)
     assert advised, sentence

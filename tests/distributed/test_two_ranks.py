@@ -150,9 +150,7 @@ def test_another_number_of_ranks_goes_on_and_says_so(
     )
     assert [line["tokens"] for line in ours] == [line["tokens"] for line in theirs]
     for one, other in zip(ours, theirs, strict=True):
-        assert one["loss"]["masked_lm"] == pytest.approx(
-            other["loss"]["masked_lm"], rel=1e-3
-        )
+        assert one["loss"]["masked_lm"] == pytest.approx(other["loss"]["masked_lm"], rel=1e-3)
 
 
 def test_a_budget_of_seconds_ends_both_at_the_same_step(corpus: Path, tmp_path: Path) -> None:
@@ -271,7 +269,9 @@ def test_a_rank_may_have_nothing_to_do(batch: int, corpus: Path, tmp_path: Path)
     finish(preset, corpus, tmp_path / "run")
 
 
-def a_step(group: DistributedGroup, preset: Preset, corpus: Path, unlabelled: bool) -> dict[str, Any]:
+def a_step(
+    group: DistributedGroup, preset: Preset, corpus: Path, unlabelled: bool
+) -> dict[str, Any]:
     """The first step of a run, on this rank's share; the weights stay as they are."""
     store = Store([corpus])
     preset = fit_to_corpus(preset, store)

@@ -125,7 +125,12 @@ def piece_counts() -> NDArray[np.int64]:
 def fillers(specials: bool, counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """How often each piece came in place of a token, of 200,000."""
     options = Masking(
-        unit="token", fraction=0.5, mask_fraction=0.0, random_fraction=1.0, random_tokens="unigram", random_special_tokens=specials
+        unit="token",
+        fraction=0.5,
+        mask_fraction=0.0,
+        random_fraction=1.0,
+        random_tokens="unigram",
+        random_special_tokens=specials,
     )
     batch = alike([[1] * 98], 4000)
     found = Masker(options, make_tokenizer(), counts)(batch)
@@ -162,7 +167,11 @@ def test_counts_of_nothing_are_refused_in_a_sentence(specials: bool) -> None:
     counts = np.zeros(VOCABULARY, dtype=np.int64)
     counts[1] = 0 if specials else 9
     with pytest.raises(SettingsError):
-        Masker(Masking(random_tokens="unigram", random_special_tokens=specials), make_tokenizer(), counts)
+        Masker(
+            Masking(random_tokens="unigram", random_special_tokens=specials),
+            make_tokenizer(),
+            counts,
+        )
 
 
 def test_mean_length_of_spanberts_spans() -> None:
@@ -297,7 +306,9 @@ def test_common_pieces_are_chosen_less() -> None:
     batch = replace(batch, ids=ids.ravel())
     counts = np.zeros(VOCABULARY, dtype=np.int64)
     counts[pieces] = [10, 10, 20, 20, 50, 50, 100, 100, 400, 900, 2000, 6000]
-    masker = Masker(Masking(unit="token", fraction=0.01, subsampling=0.002), make_tokenizer(), counts)
+    masker = Masker(
+        Masking(unit="token", fraction=0.01, subsampling=0.002), make_tokenizer(), counts
+    )
     found = masker(batch)
     assert len(found.positions) == len(batch)
     share = counts[pieces] / counts.sum()
@@ -312,7 +323,9 @@ def test_what_is_hidden_follows_from_the_counts() -> None:
     counts = piece_counts()
     plain = Masker(Masking(), make_tokenizer(), counts)
     assert plain.masked_counts(counts) is counts
-    hidden = Masker(Masking(unit="token", subsampling=1e-3), make_tokenizer(), counts).masked_counts(counts)
+    hidden = Masker(
+        Masking(unit="token", subsampling=1e-3), make_tokenizer(), counts
+    ).masked_counts(counts)
     share = counts / counts.sum()
     rare = share <= 1e-3
     assert (hidden[rare] == counts[rare]).all()
@@ -323,7 +336,9 @@ def test_common_needs_counts_and_is_part_of_the_fingerprint() -> None:
     with pytest.raises(SettingsError, match="counts"):
         Masker(Masking(unit="token", subsampling=1e-4), make_tokenizer())
     one = Masker(Masking(unit="token", subsampling=1e-3), make_tokenizer(), piece_counts())
-    two = Masker(Masking(unit="token", subsampling=1e-3), make_tokenizer(), piece_counts()[::-1].copy())
+    two = Masker(
+        Masking(unit="token", subsampling=1e-3), make_tokenizer(), piece_counts()[::-1].copy()
+    )
     assert one.fingerprint() != two.fingerprint()
 
 

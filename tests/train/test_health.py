@@ -85,7 +85,14 @@ def test_words_at_the_unigram_level_are_told_once() -> None:
     heard = run(200, loss=UNIGRAM)
     (said,) = heard.said()
     assert said.startswith(MARK)
-    for part in ("30%", "6.00", "optimizer.learning_rate", "initialization=corpus", "data.batch_size", "longer budget"):
+    for part in (
+        "30%",
+        "6.00",
+        "optimizer.learning_rate",
+        "initialization=corpus",
+        "data.batch_size",
+        "longer budget",
+    ):
         assert part in said
 
 

@@ -123,7 +123,9 @@ def test_state_survives_saving() -> None:
 
 def test_googles_schedule_jumps_where_warmup_ends() -> None:
     google = ScheduleSettings(warmup=0.025, continuous=False)
-    rates = {step: learning_rate_at(google, 0.00176, step / 125_000) for step in (0, 3124, 3125, 125_000)}
+    rates = {
+        step: learning_rate_at(google, 0.00176, step / 125_000) for step in (0, 3124, 3125, 125_000)
+    }
     assert rates[0] == 0
     assert rates[3124] == pytest.approx(0.00176 * 3124 / 3125)
     assert rates[3125] == pytest.approx(0.00176 * (1 - 3125 / 125_000))

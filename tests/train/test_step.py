@@ -55,11 +55,21 @@ def a_batch(preset: Preset, store: Store) -> Batch:
     return next(Loader(store, resolve_stages(preset)[0].loading, masker))
 
 
-def stepper(preset: Preset, group: DistributedGroup, micro_batch_tokens: int = 10**6) -> TrainingStep:
+def stepper(
+    preset: Preset, group: DistributedGroup, micro_batch_tokens: int = 10**6
+) -> TrainingStep:
     """A step that computes gradients and leaves the weights as they are."""
     learner = build_learner(preset, CPU, (None, None), print)
     optimizer = build_optimizer(learner, preset.optimizer)
-    return TrainingStep(learner, optimizer, group, clip=0, micro_batch_tokens=micro_batch_tokens, seed=0, precision="fp32")
+    return TrainingStep(
+        learner,
+        optimizer,
+        group,
+        clip=0,
+        micro_batch_tokens=micro_batch_tokens,
+        seed=0,
+        precision="fp32",
+    )
 
 
 @dataclass(frozen=True)
