@@ -91,7 +91,8 @@ class HealthChecks(Callback):
                 f"after {progress:.0%} of the budget the masked-LM loss ({fmean(losses):.2f}) is "
                 f"no better than predicting by frequency ({unigram_loss:.2f}). Try a lower or "
                 "higher learning rate (--set optimizer.learning_rate=…), --set "
-                "initialization=corpus, a smaller batch (more steps, --set data.batch_size=…) or a longer budget",
+                "initialization=corpus, a smaller batch (more steps, --set data.batch_size=…) or a "
+                "longer budget",
             )
 
     def _check_pairs(self, objective: str) -> None:
