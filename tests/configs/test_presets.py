@@ -11,7 +11,9 @@ import pytest
 
 import litebert
 from litebert.base.errors import FileError, SettingsError
-from litebert.configs.schema import PRETRAINING_HEADS
+from litebert.model.heads import HEADS
+from litebert.objectives.registry import OBJECTIVES
+from litebert.train.plan import plan
 
 FILES = sorted(
     Path(str(file)) for file in resources.files("litebert.configs").iterdir()
@@ -44,8 +46,9 @@ ABLATIONS = {
 CELLS = [(size, sharing, n) for size, row in ABLATIONS.items() for sharing, n in row.items()]
 
 
-def parameters(name: str, *sets: str) -> dict[str, int]:
-    return litebert.plan(name, sets, batch=1, length=8)["parameters"]
+def parameters(name: str, *overrides: str) -> dict[str, int]:
+    (found,) = plan(name, overrides=overrides, batch_size=1, max_length=8)
+    return found.parameters
 
 
 def test_the_list_is_the_folder() -> None:
@@ -58,8 +61,11 @@ def test_every_shipped_file_builds_and_says_what_it_is(file: Path) -> None:
     written = tomllib.loads(file.read_text(encoding="utf-8"))
     preset = litebert.load_preset(file.stem)
     assert preset.title == written["title"]
+    if "objectives" in written:  # else those of the preset that it extends
+        assert preset.objectives == tuple(written["objectives"])
+    assert set(preset.objectives) <= set(OBJECTIVES)
     assert preset.heads
-    assert set(preset.heads) <= set(PRETRAINING_HEADS)
+    assert set(preset.heads) <= set(HEADS)
     for key, value in written["model"].items():
         assert getattr(preset.model, key) == value
     for key, value in written.get("generator", {}).items():
@@ -93,8 +99,8 @@ def test_exact_parameters_with_pretraining_heads(name: str, count: int) -> None:
 
 @pytest.mark.parametrize(("size", "sharing", "count"), CELLS)
 def test_exact_parameters_of_every_ablation(size: int, sharing: str, count: int) -> None:
-    sets = (f"model.embedding_size={size}", f"model.sharing={sharing}")
-    found = parameters("albert-base", *sets)
+    overrides = (f"model.embedding_size={size}", f"model.sharing={sharing}")
+    found = parameters("albert-base", *overrides)
     assert found["total"] == count
     assert ("projection" in found) == (size != 768)
 
@@ -142,6 +148,7 @@ def test_what_is_said_later_wins(tmp_path: Path) -> None:
     preset = litebert.load_preset(own, ["model.pad_token_id=4", "model.pad_token_id=5"])
     tiny = litebert.load_preset("albert-tiny")
     assert preset.title.startswith("parent; ")
+    assert preset.objectives == tiny.objectives
     assert preset.heads == tiny.heads
     changes: dict[str, Any] = {
         "type_vocab_size": 3, "num_hidden_layers": 3, "vocab_size": 300, "pad_token_id": 5
@@ -160,9 +167,10 @@ def test_extends_finds_a_file_beside_its_own(
     assert litebert.load_preset(own).title == "beside"
 
 
-def test_a_set_reaches_heads_and_generator() -> None:
-    sets = ['objectives=["masked_lm"]', "generator.hidden_size=128"]
-    preset = litebert.load_preset("electra-small", sets)
+def test_a_set_reaches_objectives_and_generator() -> None:
+    overrides = ['objectives=["masked_lm"]', "generator.hidden_size=128"]
+    preset = litebert.load_preset("electra-small", overrides)
+    assert preset.objectives == ("masked_lm",)
     assert preset.heads == ("masked_lm",)
     assert preset.generator is not None
     assert preset.generator.hidden_size == 128
@@ -187,8 +195,8 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_a_title_says_what_was_changed_about_the_model() -> None:
     plain = litebert.load_preset("albert-tiny").title
-    sets = ["model.num_hidden_layers=3", "data.max_length=64"]
-    changed = litebert.load_preset("albert-tiny", sets)
+    overrides = ["model.num_hidden_layers=3", "data.max_length=64"]
+    changed = litebert.load_preset("albert-tiny", overrides)
     assert changed.title == f"{plain}; model.num_hidden_layers=3"
     assert changed.model.num_hidden_layers == 3
-    assert litebert.load_preset("albert-tiny", sets[1:]).title == plain
+    assert litebert.load_preset("albert-tiny", overrides[1:]).title == plain

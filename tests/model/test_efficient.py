@@ -1,4 +1,4 @@
-"""The lean functions are the plain mathematics: values and gradients agree."""
+"""The efficient functions are the plain mathematics: values and gradients agree."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def test_feed_forward_equals_plain_autograd(act: str) -> None:
     x, norm, inner, outer = _parts(torch.float64)
     weights = [x, *norm.parameters(), *inner.parameters(), *outer.parameters()]
     upstream = torch.randn(11, 8, dtype=torch.float64)
-    lean = norm_feed_forward(x, norm, inner, outer, act, 0.0)
+    efficient = norm_feed_forward(x, norm, inner, outer, act, 0.0)
     plain = _plain(x, norm, inner, outer, act)
-    torch.testing.assert_close(lean, plain)
-    mine = torch.autograd.grad(lean, weights, upstream)
+    torch.testing.assert_close(efficient, plain)
+    mine = torch.autograd.grad(efficient, weights, upstream)
     theirs = torch.autograd.grad(plain, weights, upstream)
     torch.testing.assert_close(mine, theirs)
     with torch.no_grad():
@@ -56,10 +56,10 @@ def test_feed_forward_under_autocast_is_close_and_keeps_fp32_gradients() -> None
     x, norm, inner, outer = _parts(torch.float32)
     plain = _plain(x, norm, inner, outer, "gelu_new")
     with torch.autocast("cpu", torch.bfloat16):
-        lean = norm_feed_forward(x, norm, inner, outer, "gelu_new", 0.0)
-    assert lean.dtype == torch.float32
-    torch.testing.assert_close(lean, plain, rtol=0.03, atol=0.03)
-    mine = torch.autograd.grad(lean.sum(), [inner.weight, norm.weight])
+        efficient = norm_feed_forward(x, norm, inner, outer, "gelu_new", 0.0)
+    assert efficient.dtype == torch.float32
+    torch.testing.assert_close(efficient, plain, rtol=0.03, atol=0.03)
+    mine = torch.autograd.grad(efficient.sum(), [inner.weight, norm.weight])
     theirs = torch.autograd.grad(plain.sum(), [inner.weight, norm.weight])
     assert mine[0].dtype == torch.float32
     torch.testing.assert_close(mine, theirs, rtol=0.1, atol=0.1)
@@ -71,11 +71,11 @@ def test_vocabulary_loss_equals_cross_entropy(count: int) -> None:
     table = torch.randn(50, 6, dtype=torch.float64, requires_grad=True)
     bias = torch.randn(50, dtype=torch.float64, requires_grad=True)
     targets = torch.randint(50, (count,))
-    loss, right = vocabulary_loss(x, table, bias, targets)
+    loss, correct = vocabulary_loss(x, table, bias, targets)
     logits = x @ table.t() + bias
     plain = F.cross_entropy(logits, targets, reduction="sum")
     torch.testing.assert_close(loss, plain)
-    assert right.item() == (logits.argmax(-1) == targets).sum().item()
+    assert correct.item() == (logits.argmax(-1) == targets).sum().item()
     mine = torch.autograd.grad(loss * 0.3, [x, table, bias])
     theirs = torch.autograd.grad(plain * 0.3, [x, table, bias])
     torch.testing.assert_close(mine, theirs)
@@ -83,6 +83,6 @@ def test_vocabulary_loss_equals_cross_entropy(count: int) -> None:
 
 def test_vocabulary_loss_without_targets_is_zero() -> None:
     x = torch.randn(0, 6, requires_grad=True)
-    loss, right = vocabulary_loss(x, torch.randn(9, 6), torch.zeros(9), torch.empty(0).long())
+    loss, correct = vocabulary_loss(x, torch.randn(9, 6), torch.zeros(9), torch.empty(0).long())
     assert loss.item() == 0
-    assert right.item() == 0
+    assert correct.item() == 0

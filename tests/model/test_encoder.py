@@ -118,9 +118,7 @@ def test_shared_tensors_exist_once() -> None:
 
 
 def test_start_is_a_truncated_normal() -> None:
-    model = _model(
-        "masked_lm", hidden_size=128, intermediate_size=512, initializer_range=0.02
-    )
+    model = _model("masked_lm", hidden_size=128, intermediate_size=512, initializer_range=0.02)
     weight = model.encoder.feed_forwards[0].inner.weight  # 65,536 draws
     assert weight.abs().max().item() <= 0.04
     assert abs(weight.std().item() - 0.02 * 0.8796) < 2e-4  # a normal cut at two deviations
@@ -181,7 +179,9 @@ def test_bf16_is_close_and_its_gradients_are_fp32(packed: bool) -> None:
     for low in (False, True):
         with torch.autocast("cpu", torch.bfloat16, enabled=low):
             state = model(**options)
-            loss, _ = model.head("masked_lm").loss(state, torch.tensor([1, 8]), torch.tensor([7, 9]))
+            loss, _ = model.head("masked_lm").loss(
+                state, torch.tensor([1, 8]), torch.tensor([7, 9])
+            )
             loss = loss + model.head("sentence_pair")(state).float().square().sum()
         assert state.x_NH.isfinite().all()
         gradients.append(torch.autograd.grad(loss, list(model.parameters())))

@@ -69,10 +69,10 @@ def test_masked_lm_loss_is_the_logits_loss() -> None:
     model = _model("masked_lm")
     state = model(torch.randint(5, 50, (3, 7)))
     positions, targets = torch.tensor([1, 9, 20]), torch.tensor([7, 8, 9])
-    loss, right = model.head("masked_lm").loss(state, positions, targets)
+    loss, correct = model.head("masked_lm").loss(state, positions, targets)
     logits = model.head("masked_lm")(state, positions)
     torch.testing.assert_close(loss, F.cross_entropy(logits, targets, reduction="sum"))
-    assert right == (logits.argmax(1) == targets).sum()
+    assert correct == (logits.argmax(1) == targets).sum()
     torch.testing.assert_close(model.head("masked_lm")(state)[positions], logits)
 
 
@@ -91,10 +91,9 @@ def test_every_head_learns(head: str) -> None:
     state = model(torch.randint(5, 50, (4, 7)))
     arguments = {
         "span_boundary": (torch.tensor([1]), torch.tensor([4]), torch.tensor([2])),
-        "multiple_choice": (2,),
         "conditional_span": (torch.ones(4, 7, dtype=torch.bool), torch.tensor([1, 2, 3, 4])),
     }.get(head, ())
-    output = getattr(model, head)(state, *arguments)
+    output = model.head(head)(state, *arguments)
     tensors = output if isinstance(output, tuple) else [output]
     loss = sum(tensor.float().square().sum() for tensor in tensors if tensor is not None)
     loss.backward()

@@ -13,7 +13,7 @@ from litebert.model.model import Model
 from litebert.objectives.learner import Learner, read_by
 from litebert.objectives.masked_lm import MaskedLM
 from litebert.objectives.replaced_token import ReplacedToken
-from litebert.objectives.sentence_pairs import SentencePair
+from litebert.objectives.sentence_pairs import SentenceOrder
 
 CONFIG = EncoderConfig(
     family="albert", sharing="all", vocab_size=50, embedding_size=8, hidden_size=16,
@@ -84,7 +84,7 @@ def batch() -> Batch:
 
 
 def test_a_learner_reads_what_its_objectives_read() -> None:
-    masked, order, replaced = MaskedLM(), SentencePair("sentence_order"), ReplacedToken()
+    masked, order, replaced = MaskedLM(), SentenceOrder(), ReplacedToken()
     read = read_by((masked, order), batch())
     assert read is not None
     assert read.tolist() == [0, 2, 9, 16, 18]
@@ -93,7 +93,7 @@ def test_a_learner_reads_what_its_objectives_read() -> None:
 
 
 def test_a_learner_loses_nothing_by_it() -> None:
-    objectives = (MaskedLM(), SentencePair("sentence_order"))
+    objectives = (MaskedLM(), SentenceOrder())
     learner, inputs = Learner(model(), objectives), to_inputs(batch(), torch.device("cpu"))
     state = inputs.encode(learner.model)
     for objective, term in zip(objectives, learner(inputs), strict=True):

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from litebert.base.batch import Batch
 from litebert.corpus.batch import join
-from litebert.objectives.masking import Masker, Masking, choose, find_words
+from litebert.objectives.masking import Masker, Masking, choose, find_words, mask_counts
 from tests.corpus.stores import (
     SPECIAL,
     assert_distributed,
@@ -136,7 +136,7 @@ def test_any_batch(
 ) -> None:
     batch = make_batch(shapes, seed, cut_first)
     before = batch.ids.copy()
-    found = mask(batch, unit=unit, rounding=rounding, most=most)
+    found = mask(batch, unit=unit, rounding=rounding, max_predictions=most)
     assert (batch.ids == before).all(), "the batch given was changed"
     assert batch.inside[found.positions].all()
     assert (np.diff(found.positions) > 0).all()
@@ -179,7 +179,7 @@ def test_budgets_are_exact_at_every_length(rounding: Any, most: int | None) -> N
 def test_google_masks_twenty_of_512() -> None:
     batch = alike([[1] * 300, [1] * 209], 20)
     assert batch.lengths[0] == 512
-    assert len(mask(batch, most=20).positions) == 20 * 20
+    assert len(mask(batch, max_predictions=20).positions) == 20 * 20
     assert len(mask(batch).positions) == 77 * 20
 
 
@@ -422,7 +422,7 @@ def test_eighty_ten_ten(unit: str) -> None:
 @pytest.mark.parametrize(("hidden", "other"), [(0.85, 0.0), (1.0, 0.0), (0.0, 1.0), (0.0, 0.0)])
 def test_other_shares(hidden: float, other: float) -> None:
     """ELECTRA: 85 % [MASK], the rest unchanged."""
-    found = mask(alike([[1] * 60], 2000), unit="token", mask=hidden, random=other)
+    found = mask(alike([[1] * 60], 2000), unit="token", mask_fraction=hidden, random_fraction=other)
     counts = np.bincount(kinds(found), minlength=3)
     assert_distributed(counts, expected_kinds((hidden, other, 1 - hidden - other)) * counts.sum())
 
@@ -437,9 +437,9 @@ def test_each_piece_is_decided_on_its_own() -> None:
 
 
 @pytest.mark.parametrize("unit", ["span", "ngram"])
-def test_together_is_one_decision_for_each_merged_run(unit: str) -> None:
+def test_per_span_is_one_decision_for_each_merged_run(unit: str) -> None:
     batch = alike([[1, 2] * 12, [1] * 20], 6000)
-    found = mask(batch, unit=unit, together=True, specials=False)
+    found = mask(batch, unit=unit, per_span=True, random_special_tokens=False)
     kind = kinds(found)
     begins = np.append(True, np.diff(found.positions) > 1)
     run = np.cumsum(begins) - 1
@@ -459,7 +459,9 @@ def test_together_is_one_decision_for_each_merged_run(unit: str) -> None:
 @pytest.mark.parametrize("specials", [True, False])
 def test_random_tokens_are_uniform(specials: bool) -> None:
     batch = alike([[1] * 100], 6000)
-    found = mask(batch, unit="token", mask=0.0, random=1.0, specials=specials)
+    found = mask(
+        batch, unit="token", mask_fraction=0.0, random_fraction=1.0, random_special_tokens=specials
+    )
     counts = np.bincount(found.ids[found.positions], minlength=VOCABULARY)
     expected = np.full(VOCABULARY, 1.0)
     expected[:5] = specials
@@ -468,7 +470,9 @@ def test_random_tokens_are_uniform(specials: bool) -> None:
 
 def test_the_filler_does_not_depend_on_the_decision() -> None:
     batch = alike([[1] * 100], 10_000)
-    found = mask(batch, unit="token", mask=0.4, random=0.2, specials=False)
+    found = mask(
+        batch, unit="token", mask_fraction=0.4, random_fraction=0.2, random_special_tokens=False
+    )
     replaced = found.ids[found.positions][kinds(found) == 1]
     counts = np.bincount(replaced, minlength=VOCABULARY)[5:]
     same = np.bincount(found.targets[kinds(found) == 1], minlength=VOCABULARY)[5:]
@@ -480,15 +484,15 @@ def test_the_filler_does_not_depend_on_the_decision() -> None:
 
 
 @pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("together", [False, True])
-def test_a_sample_is_masked_alike_in_any_batch(unit: str, together: bool) -> None:
+@pytest.mark.parametrize("per_span", [False, True])
+def test_a_sample_is_masked_alike_in_any_batch(unit: str, per_span: bool) -> None:
     chance = np.random.default_rng(0)
     batches = [
         make_batch([[chance.integers(1, 4, int(chance.integers(1, 30))).tolist()
                      for _ in range(int(chance.integers(1, 3)))]], seed)
         for seed in range(30)
     ]  # fmt: skip
-    options = {"unit": unit, "together": together, "rounding": "random"}
+    options = {"unit": unit, "per_span": per_span, "rounding": "random"}
     alone = [mask(batch, **options) for batch in batches]
     for seed in range(5):
         order = np.random.default_rng(seed).permutation(30)[: 30 - 5 * seed].tolist()
@@ -511,8 +515,9 @@ def test_names_decide_the_mask() -> None:
 
 
 @pytest.mark.parametrize("wrong", [
-    {"mask": 0.8, "random": 0.3}, {"share": 0.0}, {"share": 1.0}, {"most": 0}, {"longest": 0},
-    {"unit": "letter"}, {"rounding": "down"}, {"mask": -0.1},
+    {"mask_fraction": 0.8, "random_fraction": 0.3}, {"fraction": 0.0}, {"fraction": 1.0},
+    {"max_predictions": 0}, {"max_ngram": 0}, {"unit": "letter"}, {"rounding": "down"},
+    {"mask_fraction": -0.1},
 ])  # fmt: skip
 def test_settings_that_make_no_sense_are_refused(wrong: dict) -> None:
     with pytest.raises(ValidationError):

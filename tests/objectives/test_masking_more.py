@@ -31,15 +31,17 @@ from tests.objectives.test_masking import (
     wanted_budget,
 )
 
-ELECTRA: dict[str, Any] = {"unit": "token", "mask": 0.85, "random": 0.0, "repeated": True}
+ELECTRA: dict[str, Any] = {
+    "unit": "token", "mask_fraction": 0.85, "random_fraction": 0.0, "with_replacement": True
+}  # fmt: skip
 SPANBERT = load_preset("spanbert-base").masking
 
 
 def test_the_presets_say_so() -> None:
     electra = load_preset("electra-small").masking
     assert electra == Masking(**ELECTRA)
-    assert (SPANBERT.unit, SPANBERT.rounding, SPANBERT.filler) == ("span", "up", "unigram")
-    assert (SPANBERT.together, SPANBERT.share, SPANBERT.mask) == (True, 0.15, 0.8)
+    assert (SPANBERT.unit, SPANBERT.rounding, SPANBERT.random_tokens) == ("span", "up", "unigram")
+    assert (SPANBERT.per_span, SPANBERT.fraction, SPANBERT.mask_fraction) == (True, 0.15, 0.8)
 
 
 # ELECTRA: places drawn with replacement.
@@ -62,10 +64,10 @@ def test_places_coincide_as_often_as_draws_with_replacement(length: int) -> None
     assert distinct.min() >= 1
 
 
-def test_a_large_share_still_leaves_tokens_unmasked() -> None:
+def test_a_large_fraction_still_leaves_tokens_unmasked() -> None:
     """With replacement 60 % of draws leave (1 - 1/n)^0.6n = 55 % of tokens; without, 40 %."""
     batch = alike([[1] * 98], 500)
-    found = mask(batch, **ELECTRA, share=0.6)
+    found = mask(batch, **ELECTRA, fraction=0.6)
     hidden = len(found.positions) / (98 * 500)
     assert abs(hidden - (1 - (1 - 1 / 98) ** 60)) < 0.01
 
@@ -90,23 +92,23 @@ def test_electra_masks_85_percent_and_keeps_the_rest() -> None:
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
-@given(shapes=shapes, seed=st.integers(0, 10**6), share=st.sampled_from([0.01, 0.15, 0.25, 0.9]))
-def test_any_batch_repeatedly(shapes: list[Shape], seed: int, share: float) -> None:
+@given(shapes=shapes, seed=st.integers(0, 10**6), fraction=st.sampled_from([0.01, 0.15, 0.25, 0.9]))
+def test_any_batch_repeatedly(shapes: list[Shape], seed: int, fraction: float) -> None:
     batch = make_batch(shapes, seed)
-    found = mask(batch, **ELECTRA, share=share)
+    found = mask(batch, **ELECTRA, fraction=fraction)
     assert batch.inside[found.positions].all()
     assert (np.diff(found.positions) > 0).all()
     assert (found.targets == batch.ids[found.positions]).all()
     counts = np.bincount(batch.sequence[found.positions], minlength=len(batch))
-    draws = np.maximum(np.rint(share * batch.lengths), 1)
+    draws = np.maximum(np.rint(fraction * batch.lengths), 1)
     assert (counts >= 1).all()
     assert (counts <= draws).all()
     for number in range(len(batch)):
-        alone = mask(batch.part(number, number + 1), **ELECTRA, share=share)
+        alone = mask(batch.part(number, number + 1), **ELECTRA, fraction=fraction)
         assert alone.ids.tolist() == found.part(number, number + 1).ids.tolist()
 
 
-def test_repeated_draws_need_single_tokens() -> None:
+def test_draws_with_replacement_need_single_tokens() -> None:
     with pytest.raises(ValidationError, match="token"):
         Masking(unit="span", with_replacement=True)
 
@@ -125,7 +127,12 @@ def piece_counts() -> NDArray[np.int64]:
 def fillers(specials: bool, counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """How often each piece came in place of a token, of 200,000."""
     options = Masking(
-        unit="token", fraction=0.5, mask_fraction=0.0, random_fraction=1.0, random_tokens="unigram", random_special_tokens=specials
+        unit="token",
+        fraction=0.5,
+        mask_fraction=0.0,
+        random_fraction=1.0,
+        random_tokens="unigram",
+        random_special_tokens=specials,
     )
     batch = alike([[1] * 98], 4000)
     found = Masker(options, make_tokenizer(), counts)(batch)
@@ -162,7 +169,11 @@ def test_counts_of_nothing_are_refused_in_a_sentence(specials: bool) -> None:
     counts = np.zeros(VOCABULARY, dtype=np.int64)
     counts[1] = 0 if specials else 9
     with pytest.raises(SettingsError):
-        Masker(Masking(random_tokens="unigram", random_special_tokens=specials), make_tokenizer(), counts)
+        Masker(
+            Masking(random_tokens="unigram", random_special_tokens=specials),
+            make_tokenizer(),
+            counts,
+        )
 
 
 def test_mean_length_of_spanberts_spans() -> None:
@@ -287,7 +298,7 @@ def test_nothing_is_cut_into_nothing() -> None:
 # Common pieces, chosen less.
 
 
-def test_common_pieces_are_chosen_less() -> None:
+def test_subsampled_tokens_are_chosen_less() -> None:
     """One token a sequence: which one follows the weights exactly."""
     batch = alike([[1] * 12], 40_000)
     places = np.flatnonzero(batch.inside[: batch.lengths[0]])
@@ -297,7 +308,9 @@ def test_common_pieces_are_chosen_less() -> None:
     batch = replace(batch, ids=ids.ravel())
     counts = np.zeros(VOCABULARY, dtype=np.int64)
     counts[pieces] = [10, 10, 20, 20, 50, 50, 100, 100, 400, 900, 2000, 6000]
-    masker = Masker(Masking(unit="token", fraction=0.01, subsampling=0.002), make_tokenizer(), counts)
+    masker = Masker(
+        Masking(unit="token", fraction=0.01, subsampling=0.002), make_tokenizer(), counts
+    )
     found = masker(batch)
     assert len(found.positions) == len(batch)
     share = counts[pieces] / counts.sum()
@@ -308,25 +321,29 @@ def test_common_pieces_are_chosen_less() -> None:
     assert_distributed(hidden, weights / weights.sum() * len(batch))
 
 
-def test_what_is_hidden_follows_from_the_counts() -> None:
+def test_what_is_masked_follows_from_the_counts() -> None:
     counts = piece_counts()
     plain = Masker(Masking(), make_tokenizer(), counts)
     assert plain.masked_counts(counts) is counts
-    hidden = Masker(Masking(unit="token", subsampling=1e-3), make_tokenizer(), counts).masked_counts(counts)
+    hidden = Masker(
+        Masking(unit="token", subsampling=1e-3), make_tokenizer(), counts
+    ).masked_counts(counts)
     share = counts / counts.sum()
     rare = share <= 1e-3
     assert (hidden[rare] == counts[rare]).all()
     np.testing.assert_allclose(hidden[~rare], counts[~rare] * np.sqrt(1e-3 / share[~rare]), atol=1)
 
 
-def test_common_needs_counts_and_is_part_of_the_fingerprint() -> None:
+def test_subsampling_needs_counts_and_is_part_of_the_fingerprint() -> None:
     with pytest.raises(SettingsError, match="counts"):
         Masker(Masking(unit="token", subsampling=1e-4), make_tokenizer())
     one = Masker(Masking(unit="token", subsampling=1e-3), make_tokenizer(), piece_counts())
-    two = Masker(Masking(unit="token", subsampling=1e-3), make_tokenizer(), piece_counts()[::-1].copy())
+    two = Masker(
+        Masking(unit="token", subsampling=1e-3), make_tokenizer(), piece_counts()[::-1].copy()
+    )
     assert one.fingerprint() != two.fingerprint()
 
 
-def test_common_is_for_single_tokens() -> None:
+def test_subsampling_is_for_single_tokens() -> None:
     with pytest.raises(ValidationError, match="token"):
         Masking(unit="ngram", subsampling=1e-4)

@@ -33,7 +33,7 @@ def _logits(model: Model, heads: tuple[str, ...], ids: torch.Tensor) -> list[tor
     state = model(ids)
     if not heads:
         return [state.x_NH.view(*ids.shape, -1), model.pooler(state)]
-    found = [getattr(model, head)(state) for head in heads]
+    found = [model.head(head)(state) for head in heads]
     return [found[0].view(*ids.shape, -1), *found[1:]] if len(found) == 2 else found
 
 
@@ -110,7 +110,7 @@ def test_electra_pair_with_shared_embeddings(tmp_path: Path) -> None:
         assert not any(report.values()), report
         with torch.no_grad():
             head = next(iter(model.heads))
-            mine = getattr(model, head)(model(ids))
+            mine = model.head(head)(model(ids))
             expected = theirs.eval()(ids).logits.flatten(0, 1)
         assert (mine - expected).abs().max().item() <= BAR
     words = [litebert.load(tmp_path / n).encoder.embeddings.token.weight for n in

@@ -118,8 +118,8 @@ def _our_logits(ours: litebert.Model, architecture: str, state: Any) -> list[Ten
     if architecture.endswith("QuestionAnswering"):
         return list(ours.head("span")(state).unbind(-1))
     if architecture.endswith("MultipleChoice"):
-        return [ours.multiple_choice(state, 2)]
-    return [getattr(ours, head)(state) for head in ours.heads]
+        return [ours.head("multiple_choice")(state).view(-1, 2)]
+    return [ours.head(head)(state) for head in ours.heads]
 
 
 def _their_logits(architecture: str, output: Any) -> list[Tensor]:

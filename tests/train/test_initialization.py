@@ -1,4 +1,4 @@
-"""Warm starts: word vectors against a literal count, and which initial values differ."""
+"""Initialization from the corpus: word vectors against a literal count; which values differ."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from litebert.corpus.statistics import piece_counts
 from litebert.corpus.store import Store
 from litebert.model.model import Model
 from litebert.objectives.learner import Learner
-from litebert.train import word_vectors as vectors_module
 from litebert.train.build import build_learner, fit_to_corpus
+from litebert.train.initialization import word_vectors as vectors_module
 from litebert.train.initialization.attention import GAIN, NEIGHBOUR_GAIN, OFFSETS
 from litebert.train.initialization.corpus import initialize_from_corpus
 from litebert.train.initialization.tables import (
@@ -33,7 +33,7 @@ from litebert.train.initialization.tables import (
     ROW_LENGTH,
     SEGMENT_LENGTH,
     SPREAD,
-    Columns,
+    EmbeddingColumns,
 )
 from litebert.train.initialization.word_vectors import word_vectors
 from litebert.train.pretrain import pretrain
@@ -53,8 +53,9 @@ DOCUMENTS = make_documents(1, 40, (1, 8), (1, 8))
 SMALL = [
     "model.hidden_size=16", "model.num_hidden_layers=2", "model.num_attention_heads=2",
     "model.intermediate_size=20", "model.hidden_dropout_prob=0", "stages=[]",
-    "model.attention_probs_dropout_prob=0", "data.max_length=32", "data.batch_size=4", "data.dupe_factor=0",
-    "evaluation.sequences=4", "precision=fp32", "budget=1steps", "initialization=corpus",
+    "model.attention_probs_dropout_prob=0", "data.max_length=32", "data.batch_size=4",
+    "data.dupe_factor=0", "evaluation.sequences=4", "precision=fp32", "budget=1steps",
+    "initialization=corpus",
 ]  # fmt: skip
 FAMILIES: dict[str, tuple[str, str, list[str]]] = {
     "albert": ("albert-base", "pieces", ["model.embedding_size=8"]),
@@ -233,9 +234,9 @@ def test_vectors_are_the_same_every_time(stores: dict[str, Store]) -> None:
 
 
 def fitted(family: str, stores: dict[str, Store]) -> tuple[Preset, Store]:
-    name, kind, sets = FAMILIES[family]
+    name, kind, overrides = FAMILIES[family]
     store = stores[kind]
-    return fit_to_corpus(load_preset(name, [*SMALL, *sets]), store), store
+    return fit_to_corpus(load_preset(name, [*SMALL, *overrides]), store), store
 
 
 def fresh(preset: Preset) -> Learner:
@@ -243,14 +244,14 @@ def fresh(preset: Preset) -> Learner:
 
 
 def started(family: str, stores: dict[str, Store]) -> tuple[Learner, Learner, Store]:
-    """A learner as the paper has it, and one that starts warm."""
+    """A learner as the paper has it, and one initialized from the corpus."""
     preset, store = fitted(family, stores)
-    cold, warm = fresh(preset), fresh(preset)
-    initialize_from_corpus(warm, store, piece_counts(store))
-    return cold, warm, store
+    plain, counted = fresh(preset), fresh(preset)
+    initialize_from_corpus(counted, store, piece_counts(store))
+    return plain, counted, store
 
 
-def is_warm(name: str, learner: Learner) -> bool:
+def is_counted(name: str, learner: Learner) -> bool:
     """Whether a tensor, by its name, has a start of its own."""
     owner, _, tail = name.partition(".")
     model = learner.get_submodule(owner)
@@ -270,15 +271,15 @@ def is_warm(name: str, learner: Learner) -> bool:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_everything_else_is_as_created(family: str, stores: dict[str, Store]) -> None:
-    cold, warm, _ = started(family, stores)
+    plain, counted, _ = started(family, stores)
     changed = 0
-    for name, tensor in warm.named_parameters():
-        before = cold.get_parameter(name)
+    for name, tensor in counted.named_parameters():
+        before = plain.get_parameter(name)
         assert tensor.shape == before.shape
         assert tensor.isfinite().all()
         assert tensor.dtype == torch.float32
-        if is_warm(name, warm):
-            assert not torch.equal(tensor, before), f"{name} is as cold as before"
+        if is_counted(name, counted):
+            assert not torch.equal(tensor, before), f"{name} is as before"
             changed += 1
         else:
             assert torch.equal(tensor, before), f"{name} has changed"
@@ -289,16 +290,16 @@ def test_everything_else_is_as_created(family: str, stores: dict[str, Store]) ->
 def test_the_token_table_is_the_word_vectors_centred_and_of_one_length(
     family: str, stores: dict[str, Store]
 ) -> None:
-    cold, warm, store = started(family, stores)
-    columns = Columns(warm.model.config.embedding_size)
+    plain, counted, store = started(family, stores)
+    columns = EmbeddingColumns(counted.model.config.embedding_size)
     found = word_vectors(store, piece_counts(store), columns.tokens)
     known = found.abs().sum(1) > 0
-    table = warm.model.encoder.embeddings.token.weight
+    table = counted.model.encoder.embeddings.token.weight
     centred = found[known] - found[known].mean(0)
     wanted = centred / centred.square().sum(1, keepdim=True).sqrt() * ROW_LENGTH
     torch.testing.assert_close(table[known][:, : columns.tokens], wanted, rtol=1e-4, atol=1e-5)
     assert not table[known][:, columns.tokens :].any(), "these columns are not the words'"
-    before = cold.model.encoder.embeddings.token.weight
+    before = plain.model.encoder.embeddings.token.weight
     assert torch.equal(table[~known], before[~known])
     special = list(store.tokenizer.special.__dict__.values())
     assert not known[special].any()
@@ -306,8 +307,8 @@ def test_the_token_table_is_the_word_vectors_centred_and_of_one_length(
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_positions_are_waves(family: str, stores: dict[str, Store]) -> None:
-    _, warm, _ = started(family, stores)
-    table = warm.model.encoder.embeddings.position.weight.double()
+    _, counted, _ = started(family, stores)
+    table = counted.model.encoder.embeddings.position.weight.double()
     places, width = table.shape
     waves = width // 8
     for place in (0, 1, 17, places - 1):
@@ -324,7 +325,7 @@ def test_positions_are_waves(family: str, stores: dict[str, Store]) -> None:
 @pytest.mark.parametrize("size", [64, 128])
 def test_no_place_is_like_another(size: int) -> None:
     """Neighbours can be picked out: no two places within 512 are nearly alike."""
-    columns = Columns(size)
+    columns = EmbeddingColumns(size)
     angles = torch.arange(512)[:, None] * columns.frequencies
     likeness = angles.cos().mean(1)
     assert likeness[0] == 1
@@ -333,12 +334,14 @@ def test_no_place_is_like_another(size: int) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_segments_are_opposites(family: str, stores: dict[str, Store]) -> None:
-    _, warm, _ = started(family, stores)
-    table = warm.model.encoder.embeddings.segment.weight
+    _, counted, _ = started(family, stores)
+    table = counted.model.encoder.embeddings.segment.weight
     if len(table) < 2:
         return
     wanted = torch.zeros_like(table)
-    wanted[:2, Columns(table.shape[1]).segment] = torch.tensor([-SEGMENT_LENGTH, SEGMENT_LENGTH])
+    wanted[:2, EmbeddingColumns(table.shape[1]).segment] = torch.tensor(
+        [-SEGMENT_LENGTH, SEGMENT_LENGTH]
+    )
     assert torch.equal(table, wanted)
 
 
@@ -349,14 +352,14 @@ def assert_orthogonal(weight: Tensor) -> None:
 
 
 def larger(family: str, stores: dict[str, Store], heads: int) -> Learner:
-    """A warm learner with room for heads of several kinds."""
+    """An initialized learner with room for heads of several kinds."""
     name, kind, _ = FAMILIES[family]
     width = 64 if family == "albert" else 128
-    sets = [
+    overrides = [
         *SMALL, "model.hidden_size=128", f"model.num_attention_heads={heads}",
         f"model.embedding_size={width}",
     ]  # fmt: skip
-    preset = fit_to_corpus(load_preset(name, sets), stores[kind])
+    preset = fit_to_corpus(load_preset(name, overrides), stores[kind])
     learner = fresh(preset)
     initialize_from_corpus(learner, stores[kind], piece_counts(stores[kind]))
     return learner
@@ -412,8 +415,8 @@ def test_two_heads_look_at_neighbours(family: str, stores: dict[str, Store]) -> 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_way_to_the_layers_and_back(family: str, stores: dict[str, Store]) -> None:
-    _, warm, _ = started(family, stores)
-    for model in warm.models():
+    _, counted, _ = started(family, stores)
+    for model in counted.models():
         projection = model.encoder.projection
         assert (projection is None) == (family in ("bert", "roberta", "spanbert"))
         if projection is None:
@@ -428,23 +431,23 @@ def test_the_way_to_the_layers_and_back(family: str, stores: dict[str, Store]) -
 def test_the_output_bias_is_the_log_of_smoothed_frequencies(
     family: str, stores: dict[str, Store]
 ) -> None:
-    _, warm, store = started(family, stores)
+    _, counted, store = started(family, stores)
     counts = piece_counts(store)
-    model = warm.generator or warm.model
+    model = counted.generator or counted.model
     head: Any = model.heads["masked_lm"]
     wanted = [math.log((count + 1) / (counts.sum() + len(counts))) for count in counts]
     torch.testing.assert_close(head.bias, torch.tensor(wanted), rtol=1e-5, atol=1e-5)
     assert head.bias.exp().sum().item() == pytest.approx(1, rel=1e-5)
 
 
-def test_electras_models_share_their_warm_embeddings(stores: dict[str, Store]) -> None:
-    _, warm, _ = started("electra", stores)
-    assert warm.generator is not None
-    assert warm.generator.encoder.embeddings is warm.model.encoder.embeddings
+def test_electras_models_share_their_embeddings(stores: dict[str, Store]) -> None:
+    _, counted, _ = started("electra", stores)
+    assert counted.generator is not None
+    assert counted.generator.encoder.embeddings is counted.model.encoder.embeddings
 
 
 @pytest.mark.parametrize("family", ["albert", "electra"])
-def test_a_warm_start_is_the_same_every_time(family: str, stores: dict[str, Store]) -> None:
+def test_the_same_values_every_time(family: str, stores: dict[str, Store]) -> None:
     torch.manual_seed(3)
     _, one, _ = started(family, stores)
     torch.manual_seed(4)
@@ -458,10 +461,10 @@ def test_a_text_without_pairs_starts_quietly(tmp_path: Path) -> None:
     documents = [[f"s{number}"] for number in range(30)]
     store = make_store(tmp_path / "store", documents, write_wordpiece(tmp_path / "tokenizer"))
     preset = fit_to_corpus(load_preset("albert-tiny"), store)
-    cold, warm = fresh(preset), fresh(preset)
-    initialize_from_corpus(warm, store, piece_counts(store))
-    table = warm.model.encoder.embeddings.token.weight
-    assert torch.equal(table, cold.model.encoder.embeddings.token.weight)
+    plain, counted = fresh(preset), fresh(preset)
+    initialize_from_corpus(counted, store, piece_counts(store))
+    table = counted.model.encoder.embeddings.token.weight
+    assert torch.equal(table, plain.model.encoder.embeddings.token.weight)
 
 
 # What it leaves.
@@ -474,11 +477,9 @@ def theirs_name(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_warm_run_opens_in_transformers(
-    family: str, stores: dict[str, Store], tmp_path: Path
-) -> None:
-    name, kind, sets = FAMILIES[family]
-    result = pretrain(name, stores[kind].folders, tmp_path / "run", sets=[*SMALL, *sets])
+def test_a_run_opens_in_transformers(family: str, stores: dict[str, Store], tmp_path: Path) -> None:
+    name, kind, overrides = FAMILIES[family]
+    result = pretrain(name, stores[kind].folders, tmp_path / "run", overrides=[*SMALL, *overrides])
     assert result.finished
     folders = ["model", "generator"] if family == "electra" else ["model"]
     for folder in folders:
@@ -503,14 +504,15 @@ def test_a_warm_run_opens_in_transformers(
             )  # fmt: skip
 
 
-def test_only_a_warm_run_starts_warm(stores: dict[str, Store], tmp_path: Path) -> None:
-    """With a rate of nearly nothing the result is the start."""
-    name, kind, sets = FAMILIES["albert"]
+def test_initialization_is_what_the_setting_says(stores: dict[str, Store], tmp_path: Path) -> None:
+    """With a learning rate of nearly nothing the result is the start."""
+    name, kind, overrides = FAMILIES["albert"]
     still = ["optimizer.learning_rate=1e-12", "optimizer.name=adamw"]
-    learners = dict(zip(("paper", "warm"), started("albert", stores)[:2], strict=True))
-    for start, learner in learners.items():
-        out = tmp_path / start
-        pretrain(name, stores[kind].folders, out, sets=[*SMALL, *sets, *still, f"start={start}"])
+    learners = dict(zip(("truncated_normal", "corpus"), started("albert", stores)[:2], strict=True))
+    for initialization, learner in learners.items():
+        out = tmp_path / initialization
+        changed = [*SMALL, *overrides, *still, f"initialization={initialization}"]
+        pretrain(name, stores[kind].folders, out, overrides=changed)
         model = litebert.load(out / "model")
         for key, tensor in learner.model.state_dict().items():
             torch.testing.assert_close(model.state_dict()[key], tensor, rtol=0, atol=1e-6)

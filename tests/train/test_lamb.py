@@ -123,7 +123,9 @@ def test_state_survives_saving() -> None:
 
 def test_googles_schedule_jumps_where_warmup_ends() -> None:
     google = ScheduleSettings(warmup=0.025, continuous=False)
-    rates = {step: learning_rate_at(google, 0.00176, step / 125_000) for step in (0, 3124, 3125, 125_000)}
+    rates = {
+        step: learning_rate_at(google, 0.00176, step / 125_000) for step in (0, 3124, 3125, 125_000)
+    }
     assert rates[0] == 0
     assert rates[3124] == pytest.approx(0.00176 * 3124 / 3125)
     assert rates[3125] == pytest.approx(0.00176 * (1 - 3125 / 125_000))
@@ -131,7 +133,7 @@ def test_googles_schedule_jumps_where_warmup_ends() -> None:
 
 
 def test_the_continuous_schedule_does_not() -> None:
-    schedule = ScheduleSettings(warmup=0.1, power=2.0)
+    schedule = ScheduleSettings(warmup=0.1, decay_power=2.0)
     rates = [learning_rate_at(schedule, 1.0, step / 100) for step in range(140)]
     assert rates[10] == 1.0
     assert max(abs(a - b) for a, b in pairwise(rates)) <= 0.1 + 1e-9
@@ -140,7 +142,7 @@ def test_the_continuous_schedule_does_not() -> None:
 
 
 def test_rates_scale_by_the_root_of_the_batch() -> None:
-    settings = OptimizerSettings(rate=0.00176, reference_batch_size=4096)
+    settings = OptimizerSettings(learning_rate=0.00176, reference_batch_size=4096)
     assert peak_learning_rate(settings, 4096) == 0.00176
     assert peak_learning_rate(settings, 1024) == pytest.approx(0.00088)
-    assert peak_learning_rate(OptimizerSettings(rate=1e-3), 7) == 1e-3
+    assert peak_learning_rate(OptimizerSettings(learning_rate=1e-3), 7) == 1e-3

@@ -137,7 +137,7 @@ def test_adamw_without_correction_is_googles(betas: tuple[float, float], decay: 
     module = Two()
     before = {name: parameter.detach().flatten().tolist() for name, parameter in
               module.named_parameters()}  # fmt: skip
-    settings = OptimizerSettings(kind="adamw", betas=betas, weight_decay=decay)
+    settings = OptimizerSettings(name="adamw", betas=betas, weight_decay=decay)
     assert (settings.bias_correction, settings.eps) == (False, 1e-6)
     run(module, settings, 50)
     gradients = random_gradients(50)
@@ -152,7 +152,7 @@ def test_adamw_without_correction_is_googles(betas: tuple[float, float], decay: 
 
 def test_adamw_with_correction_is_torchs() -> None:
     module, other = Two(), Two()
-    settings = OptimizerSettings(kind="adamw", bias_correction=True, betas=(0.9, 0.98), eps=1e-8)
+    settings = OptimizerSettings(name="adamw", bias_correction=True, betas=(0.9, 0.98), eps=1e-8)
     run(module, settings, 50)
     groups = [{"params": [other.matrix], "weight_decay": 0.01},
               {"params": [other.vector], "weight_decay": 0.0}]  # fmt: skip
@@ -168,8 +168,8 @@ def test_adamw_with_correction_is_torchs() -> None:
 
 def test_the_two_kinds_of_adamw_differ() -> None:
     one, two = Two(), Two()
-    run(one, OptimizerSettings(kind="adamw"), 5)
-    run(two, OptimizerSettings(kind="adamw", bias_correction=True), 5)
+    run(one, OptimizerSettings(name="adamw"), 5)
+    run(two, OptimizerSettings(name="adamw", bias_correction=True), 5)
     assert (one.vector - two.vector).abs().max() > 1e-4
 
 
@@ -177,7 +177,7 @@ def test_first_step_without_correction_is_3_2_times_as_large() -> None:
     """Facts C: 0.1 / sqrt(0.001)."""
     module = Two()
     before = module.vector.detach().clone()
-    optimizer = build_optimizer(module, OptimizerSettings(kind="adamw"))
+    optimizer = build_optimizer(module, OptimizerSettings(name="adamw"))
     module.vector.grad = torch.full((6,), 2.0, dtype=torch.float64)
     set_learning_rate(optimizer, 1e-3)
     optimizer.step()
@@ -191,18 +191,18 @@ def test_kinds() -> None:
     lamb = build_optimizer(module, OptimizerSettings())
     assert isinstance(lamb, Lamb)
     assert [group["adapt"] for group in lamb.param_groups] == [True, False]
-    google = build_optimizer(module, OptimizerSettings(kind="adamw"))
+    google = build_optimizer(module, OptimizerSettings(name="adamw"))
     assert not any(group["adapt"] for group in google.param_groups)
-    torchs = build_optimizer(module, OptimizerSettings(kind="adamw", bias_correction=True))
+    torchs = build_optimizer(module, OptimizerSettings(name="adamw", bias_correction=True))
     assert isinstance(torchs, torch.optim.AdamW)
 
 
 # State.
 
 KINDS = [
-    OptimizerSettings(kind="lamb"),
-    OptimizerSettings(kind="adamw"),
-    OptimizerSettings(kind="adamw", bias_correction=True),
+    OptimizerSettings(name="lamb"),
+    OptimizerSettings(name="adamw"),
+    OptimizerSettings(name="adamw", bias_correction=True),
 ]
 
 

@@ -1,1 +1,1 @@
-"""Whole runs as TOML files: what they may say (`recipe.py`), and how they are read (`load.py`)."""
+"""Whole runs as TOML files: what they may say (`schema.py`), and how they are read (`load.py`)."""

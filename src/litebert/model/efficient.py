@@ -118,23 +118,23 @@ def vocabulary_loss(
 
 
 def sampled_vocabulary_loss(
-    x_ME: Tensor, table_VE: Tensor, bias_V: Tensor, targets_M: Tensor, chances_M: Tensor
+    x_ME: Tensor, table_VE: Tensor, bias_V: Tensor, targets_M: Tensor, uniform_M: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The same, with a word drawn from each softmax: where its running sum passes the chance."""
+    """The same, with a token sampled from each softmax: where its running sum passes a number."""
     training = torch.is_grad_enabled()
-    result: Any = _VocabularyLoss.apply(x_ME, table_VE, bias_V, targets_M, chances_M, training)
+    result: Any = _VocabularyLoss.apply(x_ME, table_VE, bias_V, targets_M, uniform_M, training)
     return result
 
 
 class _VocabularyLoss(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, table: Tensor, bias: Tensor, targets: Tensor, chances: Tensor | None,
+        ctx: Any, x: Tensor, table: Tensor, bias: Tensor, targets: Tensor, uniform: Tensor | None,
         training: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
         low = _compute_dtype(x)
-        loss, right = bias.new_zeros(()), targets.new_zeros(())
-        drawn = targets.clone()
+        loss, correct = bias.new_zeros(()), targets.new_zeros(())
+        sampled = targets.clone()
         grad_x, grad_table, grad_bias = (torch.zeros_like(t) for t in (x, table, bias))
         with torch.autocast(x.device.type, enabled=False):
             table_low, bias_low = table.to(low), bias.to(low)
@@ -142,33 +142,33 @@ class _VocabularyLoss(torch.autograd.Function):
                 part = slice(start, start + SLICE)
                 x_low, target = x[part].to(low), targets[part, None]
                 logits = torch.addmm(bias_low, x_low, table_low.t()).to(bias.dtype)
-                right += (logits.argmax(-1) == targets[part]).sum()
+                correct += (logits.argmax(-1) == targets[part]).sum()
                 scores = logits.log_softmax(-1)
                 loss -= scores.gather(1, target).sum()
-                if chances is None and not training:
+                if uniform is None and not training:
                     continue
                 gradient = scores.exp_()
-                if chances is not None:
-                    drawn[part] = _draw(gradient, chances[part, None])
+                if uniform is not None:
+                    sampled[part] = _sample(gradient, uniform[part, None])
                 if training:
                     gradient.scatter_add_(1, target, torch.full_like(target, -1, dtype=bias.dtype))
                     grad_bias += gradient.sum(0)
                     grad_x[part] = gradient.to(low) @ table_low
                     grad_table += gradient.to(low).t() @ x_low
         ctx.save_for_backward(grad_x, grad_table, grad_bias)
-        ctx.mark_non_differentiable(right, drawn)
-        return loss, right, drawn
+        ctx.mark_non_differentiable(correct, sampled)
+        return loss, correct, sampled
 
     @staticmethod
     @once_differentiable
     def backward(  # type: ignore[override]
-        ctx: Any, grad_loss: Tensor, _right: Tensor, _drawn: Tensor
+        ctx: Any, grad_loss: Tensor, _correct: Tensor, _sampled: Tensor
     ) -> tuple[Tensor | None, ...]:
         return *(grad * grad_loss for grad in ctx.saved_tensors), None, None, None
 
 
-def _draw(shares_MV: Tensor, chances_M1: Tensor) -> Tensor:
-    """One column a row, as often as its share: the distribution of Gumbel-argmax at T = 1."""
-    sums = shares_MV.cumsum(-1)
-    drawn = torch.searchsorted(sums, chances_M1 * sums[:, -1:], right=True).squeeze(-1)
-    return drawn.clamp_(max=shares_MV.shape[-1] - 1)
+def _sample(probabilities_MV: Tensor, uniform_M1: Tensor) -> Tensor:
+    """One column a row by its probability: the distribution of Gumbel-argmax at T = 1."""
+    sums = probabilities_MV.cumsum(-1)
+    sampled = torch.searchsorted(sums, uniform_M1 * sums[:, -1:], right=True).squeeze(-1)
+    return sampled.clamp_(max=probabilities_MV.shape[-1] - 1)

@@ -9,7 +9,8 @@ label is a regression) from [CLS], from the mean of the tokens or of a bi-encode
 classification, span (SQuAD 1.1), conditional span (SQuAD 2.0, XLNet's), multiple choice. A new head
 is a class here and a row in `HEADS`.
 
-Shapes: M chosen tokens, N tokens, B sequences, T tokens, H hidden, E embedding, V vocabulary, K beams.
+Shapes: B sequences of T tokens, N tokens, M chosen ones, H hidden, E embedding, V vocabulary,
+K beams.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class Model(nn.Module):
             tokenizer = load_tokenizer(tokenizer)
         if tokenizer is not None and tokenizer.vocab_size > self.config.vocab_size:
             raise SettingsError(
-                f"a tokenizer of {tokenizer.vocab_size:,} pieces does not fit a model of "
+                f"a tokenizer of {tokenizer.vocab_size:,} tokens does not fit a model of "
                 f"{self.config.vocab_size:,}"
             )
         write_folder(self.contents(), Path(folder), overwrite=overwrite, tokenizer=tokenizer)

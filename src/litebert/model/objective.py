@@ -19,8 +19,8 @@ from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
 
-ACCURACY = ("correct",)  # counters of an objective whose accuracy can be told
-DETECTION = ("correct", "true_positives", "positives")  # where most answers are the same
+ACCURACY: tuple[str, ...] = ("correct",)  # counters of an objective whose accuracy can be told
+DETECTION: tuple[str, ...] = ("correct", "true_positives", "positives")  # where one class is rare
 
 
 @dataclass(frozen=True)

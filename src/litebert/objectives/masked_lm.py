@@ -14,7 +14,7 @@ class MaskedLM:
 
     name = head = "masked_lm"
     weight, counters, count_offset = 1.0, ACCURACY, 0
-    negatives = None  # any input format will do
+    negatives: str | None = None  # any input format will do
 
     def count(self, batch: Batch) -> int:
         return len(batch.targets)

@@ -46,7 +46,7 @@ class ReplacedToken:
 
     name = head = "replaced_token"
     weight, counters, count_offset = 50.0, DETECTION, 0
-    negatives = None
+    negatives: str | None = None
 
     def count(self, batch: Batch) -> int:
         return len(batch.ids)  # there is no padding

@@ -18,7 +18,7 @@ class SentenceOrder:
 
     name, head = "sentence_order", "sentence_pair"
     weight, counters, count_offset = 1.0, ACCURACY, 0
-    negatives = "swap"
+    negatives: str | None = "swap"
 
     def count(self, batch: Batch) -> int:
         return int((batch.labels >= 0).sum())
@@ -34,4 +34,4 @@ class NextSentence(SentenceOrder):
     """BERT's next-sentence prediction (NSP): 0 the next segment, 1 one of another document."""
 
     name = "next_sentence"
-    negatives = "borrow"
+    negatives: str | None = "borrow"

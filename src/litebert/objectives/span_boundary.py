@@ -52,7 +52,7 @@ class SpanBoundary:
 
     name = head = "span_boundary"
     weight, counters, count_offset = 1.0, ACCURACY, 1
-    negatives = None
+    negatives: str | None = None
 
     def count(self, batch: Batch) -> int:
         return len(boundaries(batch).masked)

@@ -1,6 +1,6 @@
 """Peak memory of a training step, item by item, from what the layers keep for their backward pass.
 
-The encoder keeps, for every token and block (see `model/lean.py`):
+The encoder keeps, for every token and block (see `model/efficient.py`):
 
     x (H), query, key, value (3H), context (H), the sum before each norm (2H), before the GELU (I)
 

@@ -50,8 +50,8 @@ def check_segments(preset: Preset, store: Store) -> None:
     paired = arrangement(preset.data.input_format).form == "pair"
     if paired and store.tokenizer.kind != "bytes" and preset.model.type_vocab_size < 2:
         raise SettingsError(
-            f"data.input_format {preset.data.input_format!r} makes pairs of segments, which a model "
-            "with type_vocab_size 1 cannot tell apart; choose 'full-sentences', or "
+            f"data.input_format {preset.data.input_format!r} makes pairs of segments, which a "
+            "model with type_vocab_size 1 cannot tell apart; choose 'full-sentences', or "
             "--set model.type_vocab_size=2"
         )
 
@@ -91,7 +91,7 @@ def _check_vocabulary(folder: Path, model: Model, store: Store, say: Say) -> Non
         store.require_tokenizer(tokenizer, str(folder))
     if store.info.vocabulary > model.config.vocab_size:
         raise SettingsError(
-            f"{store.folders[0]}: prepared with vocabulary {store.info.vocabulary}, "
+            f"{store.folders[0]}: prepared with vocab_size {store.info.vocabulary}, "
             f"{folder} has {model.config.vocab_size}; run `litebert prepare` again with the "
             "model's tokenizer"
         )
@@ -159,14 +159,14 @@ def check_memory(preset: Preset, device: torch.device) -> None:
         tokens //= 2
     fits = need(tokens) <= free
     advice = (
-        f"--set data.micro_batch_tokens={tokens} needs {need(tokens) / 1e9:.1f} GB and gives the same "
-        "result"
+        f"--set data.micro_batch_tokens={tokens} needs {need(tokens) / 1e9:.1f} GB and gives the "
+        "same result"
         if fits
         else "choose a smaller preset, or --set activation_checkpointing=true"
     )
     raise SettingsError(
-        f"micro-batches of {micro_batch:,} tokens need about {wanted / 1e9:.1f} GB and {free / 1e9:.1f} GB are "
-        f"free; {advice}"
+        f"micro-batches of {micro_batch:,} tokens need about {wanted / 1e9:.1f} GB and "
+        f"{free / 1e9:.1f} GB are free; {advice}"
     )
 
 

@@ -17,6 +17,7 @@ from litebert.base.files import read_json
 from litebert.base.intervals import wilson
 from litebert.base.runtime import Precision, default_device
 from litebert.configs.schema import Preset, PresetData
+from litebert.corpus.arrange import ARRANGEMENTS
 from litebert.corpus.loader import LoaderSettings
 from litebert.corpus.statistics import piece_counts, unigram_level
 from litebert.corpus.store import Store
@@ -31,7 +32,6 @@ from litebert.train.held_out import evaluate_batches, held_out_batches
 from litebert.train.metrics import Sums
 from litebert.train.run_folder import GENERATOR, RUN
 
-SENTENCE_PAIRS = {"swap": "albert", "random_next": "bert"}  # negatives -> input format
 MICRO_BATCH_TOKENS = 8192
 
 
@@ -40,8 +40,8 @@ class ObjectiveReport:
     """How well an objective is met, with the 95 % interval of its accuracy."""
 
     loss: float
-    accuracy: float
-    interval: tuple[float, float]
+    accuracy: float | None  # None for an objective that does not count correct answers
+    interval: tuple[float, float] | None
     count: int
     recall: float | None = None  # of the replaced tokens
 
@@ -164,8 +164,8 @@ def _learners(model: Model, folder: Path, run_format: str) -> list[tuple[Learner
             if not (folder / GENERATOR).is_dir():
                 continue
             generator = Model.load(folder / GENERATOR)
-        format = SENTENCE_PAIRS[objective.negatives] if objective.negatives else run_format
-        found.append((Learner(model, build_objectives([name]), generator), format))
+        learner = Learner(model, build_objectives([name]), generator)
+        found.append((learner, _input_format(objective.negatives) or run_format))
     if not found:
         raise SettingsError(
             f"{folder}: has no pretraining head to evaluate (ELECTRA's needs RUN/generator beside "
@@ -174,14 +174,29 @@ def _learners(model: Model, folder: Path, run_format: str) -> list[tuple[Learner
     return found
 
 
+def _input_format(negatives: str | None) -> str | None:
+    """The first input format with such negatives: "albert" for order, "bert" for next sentence."""
+    fitting = (name for name, rules in ARRANGEMENTS.items() if rules.negatives == negatives)
+    return next(fitting, None)
+
+
 def _reports(sums: Sums) -> dict[str, ObjectiveReport]:
-    found = {}
-    for name, count, values in sums.rows():
-        if count:
-            positives = values.get("positives")
-            recall = values["true_positives"] / positives if positives else None
-            correct = values["correct"]
-            found[name] = ObjectiveReport(
-                values["loss"] / count, correct / count, wilson(correct, count), int(count), recall
-            )
-    return found
+    means = sums.means()
+    return {
+        name: ObjectiveReport(
+            loss=values["loss"] / count,
+            accuracy=means.accuracy.get(name),
+            interval=_interval(values.get("correct"), count),
+            count=int(count),
+            recall=means.recall.get(name),
+        )
+        for name, count, values in sums.rows()
+        if count
+    }
+
+
+def _interval(correct: float | None, count: float) -> tuple[float, float] | None:
+    if correct is None:
+        return None
+    found = wilson(correct, count)
+    return found.low, found.high

@@ -88,10 +88,11 @@ class HealthChecks(Callback):
         if enough_to_judge(len(losses), progress) and is_stuck(losses, unigram_loss):
             self._warn(
                 "masked_lm",
-                f"after {progress:.0%} of the budget the masked-LM loss ({fmean(losses):.2f}) is no "
-                f"better than predicting by frequency ({unigram_loss:.2f}). Try a lower or higher "
-                "learning rate (--set optimizer.learning_rate=…), --set initialization=corpus, a "
-                "smaller batch (more steps, --set data.batch_size=…) or a longer budget",
+                f"after {progress:.0%} of the budget the masked-LM loss ({fmean(losses):.2f}) is "
+                f"no better than predicting by frequency ({unigram_loss:.2f}). Try a lower or "
+                "higher learning rate (--set optimizer.learning_rate=…), --set "
+                "initialization=corpus, a smaller batch (more steps, --set data.batch_size=…) or a "
+                "longer budget",
             )
 
     def _check_pairs(self, objective: str) -> None:
@@ -113,8 +114,8 @@ class HealthChecks(Callback):
             self._warn(
                 "data",
                 f"{fmean(fractions):.0%} of the time goes into waiting for data; stop with Ctrl-C "
-                "and resume with --set data.num_workers=1 (or more), or move the corpus to a faster "
-                "disk",
+                "and resume with --set data.num_workers=1 (or more), or move the corpus to a "
+                "faster disk",
                 repeat=REPEAT,
             )
 

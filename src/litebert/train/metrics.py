@@ -19,19 +19,19 @@ from pydantic import Field
 from torch import Tensor
 
 from litebert.base.config import Settings
-from litebert.base.errors import FileError
+from litebert.base.errors import FileError, FormatError, SettingsError
 from litebert.model.objective import Objective, Term
 
 METRICS = "metrics.jsonl"
-ByObjective = dict[str, float | None]  # None where a value is not finite: JSON has no others
+Values = dict[str, float | None]  # by name; None where not finite, which JSON cannot say
 
 
 class Means(Settings):
     """Values by objective. A regression has no accuracy; recall is of the rarer class."""
 
-    loss: ByObjective = Field(default_factory=dict)
-    accuracy: ByObjective = Field(default_factory=dict)
-    recall: ByObjective = Field(default_factory=dict)
+    loss: Values = Field(default_factory=dict)
+    accuracy: Values = Field(default_factory=dict)
+    recall: Values = Field(default_factory=dict)
 
 
 class StepTime(Settings):
@@ -182,7 +182,7 @@ def read_metrics(run: Path) -> list[Metrics]:
             f"{path}: no such file; name the --out folder of `litebert pretrain`"
         ) from None
     except (OSError, ValueError) as error:  # also bad UTF-8
-        raise FileError(f"{path}: not readable as metrics ({error})") from None
+        raise FormatError(f"{path}: not readable as metrics ({error})") from None
     found: list[Metrics] = []
     for number, line in enumerate(lines[:-1], 1):  # what follows the last line end is cut short
         found.append(_parse(line, f"{path}, line {number:,}"))
@@ -192,9 +192,9 @@ def read_metrics(run: Path) -> list[Metrics]:
 def _parse(line: str, where: str) -> Metrics:
     try:
         content: Any = json.loads(line)
-    except (ValueError, RecursionError):
-        content = None
-    if not isinstance(content, dict):
-        raise FileError(f"{where}: not a line of metrics; the file is damaged or another one")
-    kind = EvaluationMetrics if content.get("kind") == "evaluation" else TrainingMetrics
-    return kind.build(content, where)
+        kind = EvaluationMetrics if content["kind"] == "evaluation" else TrainingMetrics
+        return kind.build(content, where)
+    except (LookupError, TypeError, ValueError, RecursionError):
+        raise FormatError(f"{where}: no line of metrics; the file is damaged") from None
+    except SettingsError as error:
+        raise FormatError(f"{error}; no line of metrics, or of another version") from None

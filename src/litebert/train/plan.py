@@ -40,20 +40,16 @@ def plan(
         max_length: Tokens a sequence; by default the preset's.
         budget: How much training: 200Mtok, 125000steps, or 2h.
         measure: Take real training steps for ten seconds each to learn the speed here.
-        precision: auto, bf16 or fp32.
+        precision: bf16 or fp32; auto is as the preset says.
         checkpointing: Recompute activations in the backward pass: less memory, more time.
     """
     allowance = None if budget is None else parse_budget(budget)
     found = []
     for name in [presets] if isinstance(presets, str) else presets:
         settings = _with_changes(load_preset(name, overrides), precision, checkpointing)
-        size, length = batch_size or settings.data.batch_size, max_length
-        length = (
-            min(settings.data.max_length, settings.model.longest_sequence)
-            if length is None
-            else length
-        )
         longest = settings.model.longest_sequence
+        size = settings.data.batch_size if batch_size is None else batch_size
+        length = min(settings.data.max_length, longest) if max_length is None else max_length
         if size < 1 or not 8 <= length <= longest:
             raise SettingsError(
                 f"{name}: batch_size {size} and max_length {length} do not fit; batch_size is at "
@@ -68,7 +64,9 @@ def plan(
 
 
 def _with_changes(preset: Preset, precision: str, checkpointing: bool) -> Preset:
-    changes: dict[str, Any] = {"precision": check_precision(precision)}
+    changes: dict[str, Any] = {}
+    if check_precision(precision) != "auto":  # else as the preset says
+        changes["precision"] = precision
     if checkpointing:
         changes["activation_checkpointing"] = True
     return preset.model_copy(update=changes)

@@ -1,8 +1,8 @@
 """Learning rates as pure functions of how much of the budget is spent.
 
 Warmup rises from 0 linearly; decay falls to 0 as a power of what is left. Google's code counts the
-decay from the beginning, so the learning rate jumps where warmup ends (0.001759 to 0.001716 at ALBERT's
-3,125 of 125,000 steps); the continuous form counts it from there.
+decay from the beginning, so the learning rate jumps where warmup ends (0.001759 to 0.001716
+at ALBERT's 3,125 of 125,000 steps); the continuous form counts it from there.
 """
 
 from __future__ import annotations

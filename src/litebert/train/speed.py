@@ -17,6 +17,7 @@ import torch
 from litebert.base.batch import Batch
 from litebert.base.runtime import default_device, keep_freed_memory
 from litebert.configs.schema import Preset
+from litebert.model.config import EncoderConfig
 from litebert.model.heads import MASKED_FRACTION
 from litebert.planning.report import Speed, micro_batch_size
 from litebert.train.build import build_learner
@@ -40,7 +41,7 @@ class SyntheticTraining:
         self.learner = build_learner(preset, group.device, (None, None), lambda _: None)
         self.optimizer = build_optimizer(self.learner, preset.optimizer)
         self.training_step = build_step(preset, self.learner, self.optimizer, group)
-        self.batch = random_batch(preset.model.vocab_size, batch_size, max_length, preset.seed)
+        self.batch = random_batch(preset.model, batch_size, max_length, preset.seed)
         self.device, self.number = group.device, 0
 
     def step(self) -> StepResult:
@@ -49,17 +50,18 @@ class SyntheticTraining:
         return self.training_step(self.batch, self.number, LEARNING_RATE)
 
 
-def random_batch(vocab_size: int, batch_size: int, max_length: int, seed: int = 0) -> Batch:
+def random_batch(config: EncoderConfig, batch_size: int, max_length: int, seed: int = 0) -> Batch:
     """Full sequences of random tokens, 15 % of them masked, a sentence-pair label each."""
     generator = np.random.default_rng(seed)
     count = batch_size * max_length
-    ids = generator.integers(vocab_size, size=count, dtype=np.int32)
+    ids = generator.integers(config.vocab_size, size=count, dtype=np.int32)
     is_text = np.arange(count) % max_length > 0
+    second = np.arange(count) % max_length > max_length // 2
     masked = generator.permutation(np.flatnonzero(is_text))
     positions = np.sort(masked[: max(1, round(MASKED_FRACTION * count))])
     return Batch(
         ids=ids,
-        types=(np.arange(count) % max_length > max_length // 2).astype(np.int8),
+        types=(second & (config.type_vocab_size > 1)).astype(np.int8),
         inside=is_text,
         begins=np.arange(count) % max_length == 1,
         lengths=np.full(batch_size, max_length),
