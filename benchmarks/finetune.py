@@ -24,8 +24,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-import texts
 from litebert.demo.reviews import reviews_file
+
+import texts
 
 BARS = {"published": 8.0, "tuned": 1.4}
 BATCH, WARM_UP, LONGEST = 32, 3, 128
@@ -67,12 +68,13 @@ def prepare(options: argparse.Namespace, folder: Path) -> None:
 
 
 def run_litebert(folder: Path, steps: int) -> dict[str, Any]:
+    from litebert.train.watch import Watcher
+
     from litebert.finetuning.finetune import finetune_examples
     from litebert.finetuning.recipe import Recipe
     from litebert.model.model import Model
     from litebert.tasks.data import TaskData
     from litebert.tasks.texts import TextExample, TextSettings
-    from litebert.train.watch import Watcher
 
     times: list[float] = []
 

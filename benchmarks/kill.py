@@ -30,18 +30,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from litebert.demo.reviews import reviews_file
 from torch.distributed import TCPStore
 
 from litebert.base.settings import merge
-from litebert.corpus.preparing.prepare import prepare
-from litebert.demo.reviews import reviews_file
 from litebert.configs.load import load_preset
 from litebert.configs.schema import Preset
+from litebert.corpus.preparing.prepare import prepare
 from litebert.text.training import train_from_sentences
+from litebert.train.callbacks import Callback
 from litebert.train.checkpoint import Checkpoints
 from litebert.train.metrics import read_metrics
 from litebert.train.pretrain import pretrain
-from litebert.train.callbacks import Callback
 
 PATIENCE = 300.0  # seconds: a run that takes as long hangs
 REVIEWS = 400

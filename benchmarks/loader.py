@@ -51,7 +51,7 @@ def measure(folder: str) -> None:
 
     torch.set_num_threads(1)
     store = open_store(folder)
-    pad = store.tokenizer.special.pad
+    pad_id = store.tokenizer.special.pad
     for length, batch in ((512, 32), (128, 128)):
         settings = LoaderSettings(max_length=length, batch_size=batch, batch_by="tokens")
         loader = Loader(store, settings, Masker(Masking(), store.tokenizer))

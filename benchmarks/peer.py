@@ -38,9 +38,9 @@ from transformers.utils.logging import disable_progress_bar
 
 if TYPE_CHECKING:
     from litebert.base.batches import Batch
+    from litebert.configs.schema import Preset
     from litebert.corpus.loader import Loader
     from litebert.corpus.store import Store
-    from litebert.configs.schema import Preset
 
 Columns = dict[str, NDArray[Any]]
 Example = dict[str, Any]
@@ -192,8 +192,8 @@ class Examiner:
         from litebert.base.runtime import default_device
         from litebert.corpus.statistics import token_counts
         from litebert.objectives.masking import Masker
-        from litebert.train.held_out import held_out
         from litebert.train.distributed import DistributedGroup
+        from litebert.train.held_out import held_out
         from litebert.train.stages import resolve_stages
 
         self.preset, self.group = preset, DistributedGroup(device=default_device())

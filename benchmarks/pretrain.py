@@ -101,8 +101,8 @@ class Side:
 def run_litebert(work: Work) -> dict[str, Any]:
     """Train; say how long the timed steps took, and what was in them."""
     import litebert
-    from litebert.train.metrics import read_metrics
     from litebert.train.callbacks import Callback
+    from litebert.train.metrics import read_metrics
 
     times: list[float] = []
     begin_peaks: list[int] = []

@@ -26,9 +26,9 @@ from litebert.corpus.store import Store
 from litebert.model.inputs import to_inputs
 from litebert.objectives.learner import Learner
 from litebert.objectives.sentence_pairs import SentencePair
+from litebert.train.distributed import DistributedGroup
 from litebert.train.evaluate import PAIRS, evaluate, wilson
 from litebert.train.held_out import held_out, measure
-from litebert.train.distributed import DistributedGroup
 
 ROWS = {
     "sentence order": ["data.input_format=albert"],
@@ -53,7 +53,9 @@ def probe(folder: Path, store: Store, name: str, options: argparse.Namespace) ->
         strict=False,
     )
     model.encoder.requires_grad_(False)
-    loading = litebert.LoaderSettings(input_format=PAIRS[name], max_length=options.length, batch_size=32)
+    loading = litebert.LoaderSettings(
+        input_format=PAIRS[name], max_length=options.length, batch_size=32
+    )
     masker = litebert.Masker(litebert.Masking(), store.tokenizer)
     loader = litebert.Loader(store, loading, masker)
     question = SentencePair(name)

@@ -18,15 +18,16 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from litebert.presets.recipe import Preset
+from litebert.train.run import RUN
+from litebert.train.untrained import save_untrained
+
 import litebert
 from litebert.base.files import read_json
 from litebert.cli.live import watching
 from litebert.inference.evaluate import evaluate_task
-from litebert.presets.recipe import Preset
 from litebert.tasks.metrics.classification import accuracy
 from litebert.tasks.published.glue import read_glue
-from litebert.train.run import RUN
-from litebert.train.untrained import save_untrained
 
 DATA = Path(os.environ.get("LITEBERT_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

@@ -37,8 +37,8 @@ from typing import TYPE_CHECKING, Any
 import texts
 
 if TYPE_CHECKING:
-    from litebert.corpus.store import Store
     from litebert.configs.schema import Preset
+    from litebert.corpus.store import Store
     from peer import Look, TimedRuns
 
 RATES = (3e-4, 1e-3, 2e-3)
@@ -167,8 +167,8 @@ def best_rate(found: dict[str, Point], rates: list[float]) -> float:
 def run_ours(options: argparse.Namespace, results: Results, sets: list[str], corpus: str) -> None:
     """`litebert.pretrain` with the preset's recipe; its folder lies beside the results."""
     import litebert
-    from litebert.train.metrics import read_metrics
     from litebert.train.callbacks import Callback
+    from litebert.train.metrics import read_metrics
 
     minutes = options.ours_minutes or TIME_BAR * options.minutes
     part = results.open("ours", {"minutes": minutes, "looks": options.ours_looks})
