@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from litebert.tasks.cross_entropy import cross_entropy
+from litebert.model.objective import cross_entropy_term
 
 import litebert
 from litebert.base.batches import Batch
@@ -106,7 +106,7 @@ class Ranking(Task[RankingSettings, RankingExample, RankingPrediction]):
 
     def term(self, model: Model, state: State, inputs: Inputs) -> Term:
         logits = model.head(self.head)(state).view(-1, self.settings.candidates)
-        return cross_entropy(logits, inputs.labels.view(-1, self.settings.candidates)[:, 0])
+        return cross_entropy_term(logits, inputs.labels.view(-1, self.settings.candidates)[:, 0])
 
     def chance_loss(self, features: Features) -> float:
         return math.log(self.settings.candidates)
