@@ -21,7 +21,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
 from typing import Any, Self
 
 from litebert.base.errors import lost_worker
@@ -100,13 +99,13 @@ def _result(future: Future[Any]) -> Any:
         raise lost_worker() from None
 
 
-def _begin(lifeline: Connection, initializer: Callable[..., None] | None, initargs: tuple) -> None:
+def _begin(lifeline: Any, initializer: Callable[..., None] | None, initargs: tuple) -> None:
     threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
     if initializer is not None:
         initializer(*initargs)
 
 
-def _end_with_parent(lifeline: Connection) -> None:
+def _end_with_parent(lifeline: Any) -> None:
     with suppress(EOFError, OSError):
         lifeline.recv()
     os._exit(1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import AnyStr, cast
+from typing import Any, AnyStr
 
 from litebert.base.errors import FormatError
 from litebert.reading.signatures import BOM
@@ -54,9 +54,9 @@ def quoted_list(names: Iterable[str]) -> str:
 
 def csv_records(text: AnyStr) -> Iterator[tuple[int, AnyStr]]:
     """CSV records and the lines before each: lines, joined while the number of quotes is odd."""
-    marks = (b"\n", b'"') if isinstance(text, bytes) else ("\n", '"')
-    newline, quote = cast("tuple[AnyStr, AnyStr]", marks)
-    lines: list[AnyStr] = []
+    marks: Any = (b"\n", b'"') if isinstance(text, bytes) else ("\n", '"')
+    newline, quote = marks
+    lines: list[Any] = []
     first, quoted = 0, False
     for number, line in enumerate(text.split(newline), 1):
         lines.append(line)
