@@ -57,11 +57,11 @@ def csv_records(text: AnyStr) -> Iterator[tuple[int, AnyStr]]:
     marks: Any = (b"\n", b'"') if isinstance(text, bytes) else ("\n", '"')
     newline, quote = marks
     lines: list[Any] = []
-    first, quoted = 0, False
+    first, is_open = 0, False
     for number, line in enumerate(text.split(newline), 1):
         lines.append(line)
-        quoted ^= line.count(quote) % 2 == 1
-        if not quoted:
+        is_open ^= line.count(quote) % 2 == 1
+        if not is_open:
             yield first, newline.join(lines)
             lines.clear()
             first = number
@@ -77,8 +77,8 @@ def parse_row(record: str, format: str) -> list[str] | None:
         return record.split(",")
     fields, place = [], 0
     while found := _FIELD.match(record, place):
-        quoted, plain, comma = found.groups()
-        fields.append(plain if quoted is None else quoted.replace('""', '"'))
+        inner, plain, comma = found.groups()
+        fields.append(plain if inner is None else inner.replace('""', '"'))
         if not comma:
             return fields
         place = found.end()
