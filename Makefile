@@ -1,12 +1,14 @@
 # make demo    the main job, on a fresh machine, with all set-up        make test    the tests
 # make check   format, lint, types, import direction, docs in step      make bench   the benchmarks
 # make parity  the large and slow tests (base sizes, real TensorFlow)   make docs    docs/cli.md anew
+# make wheel   build the package, try it in an empty environment        make install only the set-up
+# make constraints   newest versions of all dependencies into constraints.txt
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench parity docs install clean
+.PHONY: demo test check bench parity docs wheel constraints install clean
 
 demo: install
 	$(BIN)/litebert demo
@@ -19,7 +21,7 @@ check: install
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
-	$(BIN)/python docs/write_cli.py --check
+	$(BIN)/python docs/write_reference.py --check
 
 bench: install
 	$(BIN)/python benchmarks/train_step.py
@@ -38,20 +40,28 @@ parity: install
 	$(BIN)/python -m pytest -m extra
 
 docs: install
-	$(BIN)/python docs/write_cli.py
+	$(BIN)/python docs/write_reference.py
+
+wheel: install
+	$(BIN)/python release/check_wheel.py
+
+constraints:
+	$(PYTHON) release/refresh_constraints.py
 
 install: $(VENV)/installed
 
-# Without a GPU, constraints-cpu.txt pins the CPU build of torch; with one, pip chooses.
-$(VENV)/installed: pyproject.toml constraints-cpu.txt
+# constraints.txt pins everything but torch, the build backend included; without a GPU,
+# constraints-cpu.txt pins the CPU build of torch; with one, pip chooses it.
+$(VENV)/installed: pyproject.toml constraints.txt constraints-cpu.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	    { echo "litebert needs Python 3.11 or newer: make PYTHON=python3.12"; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -c constraints.txt pip
 	if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; \
-	    then $(BIN)/python -m pip install --quiet -e '.[dev]'; \
-	    else $(BIN)/python -m pip install --quiet -c constraints-cpu.txt -e '.[dev]'; fi
+	    then torch=; else torch='-c constraints-cpu.txt'; fi; \
+	$(BIN)/python -m pip install --quiet -c constraints.txt $$torch \
+	    --build-constraint constraints.txt -e '.[dev]'
 	touch $@
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo dist

@@ -24,8 +24,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-import texts
 from litebert.demo.reviews import reviews_file
+
+import texts
 
 BARS = {"published": 8.0, "tuned": 1.4}
 BATCH, WARM_UP, LONGEST = 32, 3, 128
@@ -35,7 +36,7 @@ SIDES = {"litebert": 40, "tuned": 40, "published": 12}  # steps
 def sentences(options: argparse.Namespace) -> list[tuple[str, int]]:
     """Labelled sentences."""
     if options.data:
-        from litebert.tasks.files.glue import read_glue
+        from litebert.tasks.published.glue import read_glue
 
         found = read_glue("sst-2", options.data, "train")
         return [(example.first, int(str(example.label))) for example in found]
@@ -67,13 +68,13 @@ def prepare(options: argparse.Namespace, folder: Path) -> None:
 
 
 def run_litebert(folder: Path, steps: int) -> dict[str, Any]:
-    from litebert.model.model import Model
-    from litebert.tasks.base import TaskSettings
-    from litebert.tasks.data import Data
-    from litebert.tasks.examples import TextExample
-    from litebert.tasks.finetune import finetune_examples
-    from litebert.tasks.recipe import Recipe
     from litebert.train.watch import Watcher
+
+    from litebert.finetuning.finetune import finetune_examples
+    from litebert.finetuning.recipe import Recipe
+    from litebert.model.model import Model
+    from litebert.tasks.data import TaskData
+    from litebert.tasks.texts import TextExample, TextSettings
 
     times: list[float] = []
 
@@ -83,11 +84,14 @@ def run_litebert(folder: Path, steps: int) -> dict[str, Any]:
 
     rows = json.loads((folder / "sentences.json").read_text())
     examples = [TextExample(str(i), text, None, str(y)) for i, (text, y) in enumerate(rows)]
-    settings = TaskSettings(
+    settings = TextSettings(
         name="classify", kind="classify", metrics=("accuracy",), labels=("0", "1")
     )
-    recipe = Recipe(steps=steps, batch=BATCH, rate=1e-5, dropout=0.0, length=LONGEST, looks=1)
-    data = Data(settings, examples, {"dev": examples[:2]})
+    recipe = Recipe(
+        steps=steps, batch_size=BATCH, learning_rate=1e-5, dropout=0.0, max_length=LONGEST,
+        evaluations=1,
+    )  # fmt: skip
+    data = TaskData(settings, examples, {"dev": examples[:2]})
     with tempfile.TemporaryDirectory() as out:
         finetune_examples(
             Model.load(folder / "model"), folder / "model", data, recipe, Path(out) / "run",

@@ -30,18 +30,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from litebert.demo.reviews import reviews_file
 from torch.distributed import TCPStore
 
-from litebert.base.config import merge
-from litebert.corpus.prepare import PrepareSettings, prepare
-from litebert.demo.reviews import reviews_file
-from litebert.presets.load import load_preset
-from litebert.presets.recipe import Preset
-from litebert.text.training import train_tokenizer
+from litebert.base.settings import merge
+from litebert.configs.load import load_preset
+from litebert.configs.schema import Preset
+from litebert.corpus.preparing.prepare import prepare
+from litebert.text.training import train_from_sentences
+from litebert.train.callbacks import Callback
 from litebert.train.checkpoint import Checkpoints
 from litebert.train.metrics import read_metrics
 from litebert.train.pretrain import pretrain
-from litebert.train.watch import Watcher
 
 PATIENCE = 300.0  # seconds: a run that takes as long hangs
 REVIEWS = 400
@@ -85,16 +85,16 @@ def make_store(scratch: Path) -> Path:
     with reviews_file().open(encoding="utf-8", newline="") as stream:
         rows = [row["text"] for row, _ in zip(csv.DictReader(stream), range(REVIEWS), strict=False)]
     text.write_text("".join(json.dumps({"text": row}) + "\n" for row in rows))
-    train_tokenizer(rows, "wordpiece", 1000).save(scratch / "tokenizer")
-    settings = PrepareSettings(held_out=0.05)
-    prepare([str(text)], scratch / "tokenizer", scratch / "store", settings, workers=1)
+    train_from_sentences(rows, "wordpiece", 1000).save(scratch / "tokenizer")
+    settings = {"held_out": 0.05}
+    prepare([str(text)], scratch / "tokenizer", scratch / "store", **settings, num_workers=1)
     return scratch / "store"
 
 
 # Ranks in processes of their own, from a fork server that has imported torch once.
 
 
-class Herald(Watcher):
+class Herald(Callback):
     """Tells whoever started the run that training begins."""
 
     def __init__(self, end: Connection) -> None:

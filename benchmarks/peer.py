@@ -37,10 +37,10 @@ from transformers import (
 from transformers.utils.logging import disable_progress_bar
 
 if TYPE_CHECKING:
-    from litebert.base.batch import Batch
+    from litebert.base.batches import Batch
+    from litebert.configs.schema import Preset
     from litebert.corpus.loader import Loader
     from litebert.corpus.store import Store
-    from litebert.presets.recipe import Preset
 
 Columns = dict[str, NDArray[Any]]
 Example = dict[str, Any]
@@ -57,11 +57,11 @@ def columns(batch: Batch, masked: bool = False) -> Columns:
     found: Columns = {
         "lengths": batch.lengths,
         "input_ids": batch.ids,
-        "token_type_ids": batch.types,
+        "token_type_ids": batch.token_types,
         "sentence_order_label": np.where(batch.labels < 0, IGNORED, batch.labels.astype(np.int64)),
     }
     if not masked:
-        return {**found, "special_tokens_mask": (~batch.inside).astype(np.int8)}
+        return {**found, "special_tokens_mask": (~batch.is_text).astype(np.int8)}
     labels = np.full(len(batch.ids), IGNORED)
     labels[batch.positions] = batch.targets
     return {**found, "labels": labels}
@@ -92,7 +92,7 @@ class SegmentStream(IterableDataset[Example]):
 
     def __iter__(self) -> Iterator[Example]:
         for batch in self.loader:
-            segments = Segments(columns(batch, masked=self.loader.corrupt is not None))
+            segments = Segments(columns(batch, masked=self.loader.mask is not None))
             yield from (segments[number] for number in range(len(segments)))
 
 
@@ -190,15 +190,15 @@ class Examiner:
 
     def __init__(self, preset: Preset, store: Store) -> None:
         from litebert.base.runtime import default_device
-        from litebert.corpus.statistics import piece_counts
+        from litebert.corpus.statistics import token_counts
         from litebert.objectives.masking import Masker
-        from litebert.train.evaluation import held_out
-        from litebert.train.parallel import Group
-        from litebert.train.stream import legs
+        from litebert.train.distributed import DistributedGroup
+        from litebert.train.held_out import held_out
+        from litebert.train.stages import resolve_stages
 
-        self.preset, self.group = preset, Group(device=default_device())
-        self.masker = Masker(preset.masking, store.tokenizer, piece_counts(store))
-        loading, wanted = legs(preset)[-1].loading, preset.evaluation.sequences
+        self.preset, self.group = preset, DistributedGroup(device=default_device())
+        self.masker = Masker(preset.masking, store.tokenizer, token_counts(store))
+        loading, wanted = resolve_stages(preset)[-1].loading, preset.evaluation.sequences
         self.batches = list(held_out(store, loading, self.masker, wanted, self.group))
 
     def __call__(self, model: AlbertForPreTraining) -> dict[str, Any]:
@@ -206,15 +206,15 @@ class Examiner:
         import litebert
         from litebert.objectives.learner import Learner
         from litebert.objectives.registry import objectives
-        from litebert.train.evaluation import measure
+        from litebert.train.held_out import measure
 
         with tempfile.TemporaryDirectory() as folder:
             model.save_pretrained(folder)
             copied = litebert.load(folder).to(self.group.device)
         data = self.preset.data
-        learner = Learner(copied, objectives(self.preset.heads, data.arrangement))
+        learner = Learner(copied, objectives(self.preset.heads, data.input_format))
         batches, precision = iter(self.batches), self.preset.precision
-        return measure(learner, batches, self.group, precision, data.at_once).means()
+        return measure(learner, batches, self.group, precision, data.micro_batch_tokens).means()
 
 
 # ------------------------------------------------------------------------------- runs by the clock
@@ -223,8 +223,8 @@ class Examiner:
 class Clock:
     """Seconds of training, without those of looking; the learning rate follows it."""
 
-    def __init__(self, limit: float, warm_up: float) -> None:
-        self.limit, self.warm_up = limit, warm_up
+    def __init__(self, limit: float, warmup: float) -> None:
+        self.limit, self.warmup = limit, warmup
         self.began, self.looking = time.monotonic(), 0.0
 
     def spent(self) -> float:
@@ -233,9 +233,9 @@ class Clock:
     def rate(self, _: int = 0) -> float:
         """Linear warm-up and decay over the time, as a share of the highest rate."""
         progress = min(self.spent() / self.limit, 1.0)
-        if progress < self.warm_up:
-            return progress / self.warm_up
-        return (1 - progress) / (1 - self.warm_up)
+        if progress < self.warmup:
+            return progress / self.warmup
+        return (1 - progress) / (1 - self.warmup)
 
 
 class TimedTrainer(Trainer):
@@ -275,14 +275,14 @@ class TimedRuns:
     precision: str
     batch: int  # sequences a step
     their_masks: bool
-    warm_up: float
+    warmup: float
 
     def __post_init__(self) -> None:
         self.examine = Examiner(self.preset, self.store)
 
     def train(self, rate: float, seconds: float, looks: int, tell: Callable[[Look], None]) -> None:
         """One run; `tell` hears of every look, the last of them at the end."""
-        model, clock = new_model(self.config), Clock(seconds, self.warm_up)
+        model, clock = new_model(self.config), Clock(seconds, self.warmup)
         collate = self._collator()
 
         def look(step: int) -> None:
@@ -312,19 +312,19 @@ class TimedRuns:
     def _loader(self) -> Loader:
         """Segments as our run has them, by the sequence."""
         from litebert.corpus.loader import Loader
-        from litebert.train.stream import legs
+        from litebert.train.stages import resolve_stages
 
-        changes = {"by": "sequences", "batch": self.batch}
-        loading = legs(self.preset)[-1].loading.model_copy(update=changes)
+        changes = {"batch_by": "sequences", "batch_size": self.batch}
+        loading = resolve_stages(self.preset)[-1].loading.model_copy(update=changes)
         return Loader(self.store, loading, None if self.their_masks else self.examine.masker)
 
 
 def sequences_per_step(preset: Preset, store: Store) -> int:
     """As many as have, on average, the tokens of one of our steps."""
     from litebert.corpus.loader import Loader
-    from litebert.train.stream import legs
+    from litebert.train.stages import resolve_stages
 
-    loading = legs(preset)[-1].loading
+    loading = resolve_stages(preset)[-1].loading
     ours = Loader(store, loading)
     steps = sum(1 for _ in islice(ours, 200))
-    return max(round(ours.tally.sequences / steps), 1)
+    return max(round(ours.statistics.sequences / steps), 1)

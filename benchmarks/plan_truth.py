@@ -32,7 +32,8 @@ def run(preset: str, batch: int, length: int, sets: list[str]) -> None:
 
     keep_freed_memory()
     from litebert.planning.workload import Workload
-    from litebert.presets.load import load_preset
+
+    from litebert.configs.load import load_preset
 
     work = Workload(load_preset(preset, sets), batch, length)
     work.step()

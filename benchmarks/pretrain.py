@@ -47,7 +47,7 @@ class Work:
     batch: int
     length: int
     steps: int
-    warm_up: int  # steps that are not timed
+    warmup: int  # steps that are not timed
     corpus: str
     folder: str  # holds the peer's config.json and segments.npz
 
@@ -58,7 +58,7 @@ class Work:
     @property
     def checkpoint_at(self) -> int:
         """The middle of the timed stretch, and more than half of all, so that there is one."""
-        return (self.warm_up + self.steps) // 2 + 1
+        return (self.warmup + self.steps) // 2 + 1
 
     @property
     def sets(self) -> list[str]:
@@ -68,12 +68,12 @@ class Work:
             "model.hidden_dropout_prob=0.0",
             "model.attention_probs_dropout_prob=0.0",
             "model.classifier_dropout_prob=0.0",
-            f"data.length={self.length}",
-            f"data.batch={self.batch}",
-            "data.by=sequences",
-            "optimizer.kind=adamw",
-            f"optimizer.rate={RATE}",
-            "optimizer.reference_batch=0",
+            f"data.max_length={self.length}",
+            f"data.batch_size={self.batch}",
+            "data.batch_by=sequences",
+            "optimizer.name=adamw",
+            f"optimizer.learning_rate={RATE}",
+            "optimizer.reference_batch_size=0",
             "optimizer.betas=[0.9, 0.999]",
             "optimizer.bias_correction=true",
             "evaluation.every=1.0",
@@ -101,13 +101,13 @@ class Side:
 def run_litebert(work: Work) -> dict[str, Any]:
     """Train; say how long the timed steps took, and what was in them."""
     import litebert
+    from litebert.train.callbacks import Callback
     from litebert.train.metrics import read_metrics
-    from litebert.train.watch import Watcher
 
     times: list[float] = []
     begin_peaks: list[int] = []
 
-    class Stopwatch(Watcher):
+    class Stopwatch(Callback):
         def begin(self, facts: dict[str, Any]) -> None:
             begin_peaks.append(memory_peak())
 
@@ -118,9 +118,9 @@ def run_litebert(work: Work) -> dict[str, Any]:
         out = Path(scratch) / "run"
         made = litebert.pretrain(work.preset, work.corpus, out, sets=work.sets, watcher=Stopwatch())
         lines = [line for line in read_metrics(out) if line["kind"] == "train"]
-    timed = [line for line in lines if line["step"] - work.log_every >= work.warm_up] or lines
+    timed = [line for line in lines if line["step"] - work.log_every >= work.warmup] or lines
     return {
-        "seconds": times[-1] - times[work.warm_up - 1],
+        "seconds": times[-1] - times[work.warmup - 1],
         "tokens": made.tokens,
         "begin_peak": begin_peaks[0],
         "data": sum(line["time"]["data"] for line in timed) / len(timed),
@@ -168,7 +168,7 @@ def run_huggingface(work: Work, precision: str, malloc: bool) -> dict[str, Any]:
         assert (Path(scratch) / f"checkpoint-{work.checkpoint_at}").exists()
     losses = [line["loss"] for line in trainer.state.log_history if "loss" in line]
     return {
-        "seconds": times[-1] - times[work.warm_up - 1],
+        "seconds": times[-1] - times[work.warmup - 1],
         "tokens": collate.tokens,
         "begin_peak": begin_peaks[0],
         "loss": losses[0],
@@ -216,24 +216,24 @@ def write_segments(work: Work) -> tuple[int, int, float]:
     import litebert
     import peer
     from litebert.train.build import fit_to_corpus
-    from litebert.train.stream import legs
+    from litebert.train.stages import resolve_stages
 
     store = litebert.open_store(work.corpus)
     preset = fit_to_corpus(litebert.load_preset(work.preset, work.sets), store)
-    loader = litebert.Loader(store, legs(preset)[0].loading)
+    loader = litebert.Loader(store, resolve_stages(preset)[0].loading)
     batches = [peer.columns(next(loader)) for _ in range(work.steps)]
     joined = {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
     np.savez(Path(work.folder) / "segments.npz", **joined)  # type: ignore[arg-type]
     peer.write_config(preset, Path(work.folder))
     counts = [int(batch["lengths"].sum()) for batch in batches]
-    return sum(counts), sum(counts[work.warm_up :]), loader.tally.padding
+    return sum(counts), sum(counts[work.warmup :]), loader.statistics.padding_fraction
 
 
 def measure(work: Work, sides: list[Side], rounds: int) -> dict[str, Any]:
     """All sides in turn, several times."""
     total, timed, padding = write_segments(work)
     print(
-        f"\n{work.preset} {work.batch}x{work.length}: {work.steps} steps, {work.warm_up} of them "
+        f"\n{work.preset} {work.batch}x{work.length}: {work.steps} steps, {work.warmup} of them "
         f"not timed, {rounds} round(s); the peer's batches are {padding:.0%} padding",
         flush=True,
     )
@@ -352,7 +352,7 @@ def main() -> None:
 
 
 def prepare_corpus(options: argparse.Namespace, scratch: Path) -> str:
-    from litebert.corpus.prepare import prepare
+    from litebert.corpus.preparing.prepare import prepare
 
     text, tokenizer = texts.resolve(options, scratch)
     prepare([text], tokenizer, scratch / "store")

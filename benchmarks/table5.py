@@ -25,15 +25,15 @@ from litebert.cli.live import watching
 from litebert.corpus.store import Store
 from litebert.model.inputs import to_inputs
 from litebert.objectives.learner import Learner
-from litebert.objectives.pairs import SentencePair
+from litebert.objectives.sentence_pairs import SentencePair
+from litebert.train.distributed import DistributedGroup
 from litebert.train.evaluate import PAIRS, evaluate, wilson
-from litebert.train.evaluation import held_out, measure
-from litebert.train.parallel import Group
+from litebert.train.held_out import held_out, measure
 
 ROWS = {
-    "sentence order": ["data.arrangement=albert"],
-    "next sentence": ["data.arrangement=bert"],
-    "none": ['heads=["masked_language"]', "data.arrangement=plain-pairs"],
+    "sentence order": ["data.input_format=albert"],
+    "next sentence": ["data.input_format=bert"],
+    "none": ['objectives=["masked_lm"]', "data.input_format=plain-pairs"],
 }
 PAPER = {
     "none": (54.9, 52.4, 53.3),
@@ -53,7 +53,9 @@ def probe(folder: Path, store: Store, name: str, options: argparse.Namespace) ->
         strict=False,
     )
     model.encoder.requires_grad_(False)
-    loading = litebert.LoaderSettings(arrangement=PAIRS[name], length=options.length, batch=32)
+    loading = litebert.LoaderSettings(
+        input_format=PAIRS[name], max_length=options.length, batch_size=32
+    )
     masker = litebert.Masker(litebert.Masking(), store.tokenizer)
     loader = litebert.Loader(store, loading, masker)
     question = SentencePair(name)
@@ -67,8 +69,8 @@ def probe(folder: Path, store: Store, name: str, options: argparse.Namespace) ->
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
-    batches = held_out(store, loading, masker, options.sequences, Group())
-    sums = measure(Learner(model, [question]), batches, Group(), "auto", 8192)
+    batches = held_out(store, loading, masker, options.sequences, DistributedGroup())
+    sums = measure(Learner(model, [question]), batches, DistributedGroup(), "auto", 8192)
     right, count = sums.values[0][1], sums.counts[0]
     return {"accuracy": right / count, "interval": wilson(right, count), "count": int(count)}
 
@@ -80,7 +82,7 @@ def train_row(row: str, options: argparse.Namespace, out: Path) -> Path:
     with watching() as watcher:
         litebert.pretrain(
             options.preset, options.corpus, run, budget=options.budget,
-            sets=[*ROWS[row], f"data.length={options.length}", *options.set], watcher=watcher,
+            sets=[*ROWS[row], f"data.max_length={options.length}", *options.set], watcher=watcher,
         )  # fmt: skip
     return run
 
@@ -126,7 +128,7 @@ def compare(options: argparse.Namespace, out: Path) -> None:
     print(f"{options.preset}, {options.budget} a row, {options.length} tokens a sequence")
     print("row              masked words            next sentence           sentence order")
     for row, entry in table.items():
-        columns = [entry["report"].get(n) for n in ("masked_language", *reversed(PAIRS))]
+        columns = [entry["report"].get(n) for n in ("masked_lm", *reversed(PAIRS))]
         print(f"{row:16} " + "  ".join(f"{show(column):22}" for column in columns))
         probed = [entry["probe"][name] for name in reversed(PAIRS)]
         print(f"{'  probe':16} " + " " * 24 + "  ".join(f"{show(one):22}" for one in probed))

@@ -37,8 +37,8 @@ from typing import TYPE_CHECKING, Any
 import texts
 
 if TYPE_CHECKING:
+    from litebert.configs.schema import Preset
     from litebert.corpus.store import Store
-    from litebert.presets.recipe import Preset
     from peer import Look, TimedRuns
 
 RATES = (3e-4, 1e-3, 2e-3)
@@ -81,8 +81,8 @@ class Results:
 def to_point(seconds: float, step: int, tokens: int, record: dict[str, Any]) -> Point:
     """One look at held-out text."""
     point = {"seconds": round(seconds, 3), "step": step, "tokens": tokens}
-    point["loss"] = record["loss"]["masked_language"]
-    point["accuracy"] = record["accuracy"]["masked_language"]
+    point["loss"] = record["loss"]["masked_lm"]
+    point["accuracy"] = record["accuracy"]["masked_lm"]
     if "sentence_order" in record["accuracy"]:
         point["order_accuracy"] = record["accuracy"]["sentence_order"]
     return point
@@ -115,7 +115,7 @@ def run_peer(options: argparse.Namespace, results: Results, preset: Preset, stor
             "precision": precision,
             "batch": batch,
             "masks": "theirs" if options.their_masks else "ours",
-            "warm_up": options.warm_up,
+            "warmup": options.warmup,
         },
     )
     if part.get("finished"):
@@ -126,7 +126,7 @@ def run_peer(options: argparse.Namespace, results: Results, preset: Preset, stor
     with tempfile.TemporaryDirectory() as config:
         peer.write_config(preset, Path(config))
         side = peer.TimedRuns(
-            preset, store, Path(config), precision, batch, options.their_masks, options.warm_up
+            preset, store, Path(config), precision, batch, options.their_masks, options.warmup
         )
         search(options, results, part, side)
         part.update(rate=best_rate(part["search"], options.rates), curve=[], finished=False)
@@ -167,8 +167,8 @@ def best_rate(found: dict[str, Point], rates: list[float]) -> float:
 def run_ours(options: argparse.Namespace, results: Results, sets: list[str], corpus: str) -> None:
     """`litebert.pretrain` with the preset's recipe; its folder lies beside the results."""
     import litebert
+    from litebert.train.callbacks import Callback
     from litebert.train.metrics import read_metrics
-    from litebert.train.watch import Watcher
 
     minutes = options.ours_minutes or TIME_BAR * options.minutes
     part = results.open("ours", {"minutes": minutes, "looks": options.ours_looks})
@@ -183,7 +183,7 @@ def run_ours(options: argparse.Namespace, results: Results, sets: list[str], cor
         ]
         results.save()
 
-    class Notes(Watcher):
+    class Notes(Callback):
         def begin(self, facts: dict[str, Any]) -> None:
             part["finished"] = False
 
@@ -307,16 +307,16 @@ def read_options() -> argparse.Namespace:
 def run_part(options: argparse.Namespace, corpus: str) -> None:
     """One side, in this process."""
     import litebert
-    from litebert.corpus.statistics import piece_counts, unigram_level
+    from litebert.corpus.statistics import token_counts, unigram_loss
     from litebert.train.build import fit_to_corpus
 
     sets = [*options.set, f"evaluation.sequences={options.sequences}"]
     store = litebert.open_store(corpus)
     preset = fit_to_corpus(litebert.load_preset(options.preset, sets), store)
     results = Results.read(options.out)
-    settings = {"preset": options.preset, "sets": sets, "corpus": store.identity}
+    settings = {"preset": options.preset, "sets": sets, "corpus": store.checksum}
     common = results.open("common", settings)
-    common["unigram"] = unigram_level(piece_counts(store))
+    common["unigram"] = unigram_loss(token_counts(store))
     if options.only == "peer":
         run_peer(options, results, preset, store)
     else:
@@ -325,7 +325,7 @@ def run_part(options: argparse.Namespace, corpus: str) -> None:
 
 def prepare_corpus(options: argparse.Namespace) -> str:
     """A store beside the results, so that both parts find the same one."""
-    from litebert.corpus.prepare import prepare
+    from litebert.corpus.preparing.prepare import prepare
 
     folder = options.out.with_name(f"{options.out.stem}-corpus")
     folder.mkdir(parents=True, exist_ok=True)

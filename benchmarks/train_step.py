@@ -35,9 +35,8 @@ LONG_STEP = 120.0  # a side whose steps take longer is timed by its first step a
 def huggingface_side(folder: str, batch: int, length: int, precision: str) -> Any:
     """A function that takes one step and returns the loss."""
     import torch
-    from transformers import AlbertForPreTraining
-
     from litebert.planning.workload import LEARNING_RATE, random_batch
+    from transformers import AlbertForPreTraining
 
     model = AlbertForPreTraining.from_pretrained(folder).train()
     device = torch.device("cpu")
@@ -63,8 +62,9 @@ def litebert_side(folder: str, batch: int, length: int, precision: str) -> Any:
     from litebert.base.runtime import keep_freed_memory
 
     keep_freed_memory()
-    import litebert
     from litebert.planning.workload import Workload
+
+    import litebert
 
     preset = litebert.load_preset(folder_preset(folder), NO_DROPOUT)
     work = Workload(preset, batch, length, precision)  # type: ignore[arg-type]
@@ -156,8 +156,8 @@ def matrix_rate(dtype_name: str) -> float:
 
 def run_shape(shape: str, seconds: float, sides: list[tuple[str, str]]) -> dict[str, Side]:
     """Alternate the sides until each fast one has used up its time."""
+    from litebert.configs.load import load_preset
     from litebert.model.model import Model
-    from litebert.presets.load import load_preset
 
     size, _, grid = shape.partition(":")
     batch, length = (int(n) for n in grid.split("x"))
@@ -180,8 +180,8 @@ def run_shape(shape: str, seconds: float, sides: list[tuple[str, str]]) -> dict[
 
 
 def report(shape: str, sides: dict[str, Side], rates: dict[str, float]) -> dict[str, Any]:
+    from litebert.configs.load import load_preset
     from litebert.planning.count import TRAINING_PASSES, flops_per_token
-    from litebert.presets.load import load_preset
 
     size, _, grid = shape.partition(":")
     batch, length = (int(n) for n in grid.split("x"))

@@ -20,9 +20,10 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2)
     options = parser.parse_args()
     keep_freed_memory()
-    from litebert.planning.memory import peak_memory
     from litebert.planning.workload import Workload
-    from litebert.presets.load import load_preset
+
+    from litebert.configs.load import load_preset
+    from litebert.planning.memory import peak_memory
 
     preset = load_preset("albert-xxlarge")
     planned = peak_memory(preset, options.batch, options.length, "auto", True)["total"]

@@ -104,7 +104,7 @@ def test_bad_plans(arguments: list[str], words: list[str], refused: Refused) -> 
         ("model.vocab_size=1000000000000000000", ["vocab_size", "1000000000000000000"]),
         ("model.hidden_size=1000000000000", ["hidden_size", "1000000000000"]),
         ("model=5", ["model = 5"]),
-        ('heads=["masked_langage"]', ["'masked_langage'", "did you mean 'masked_language'?"]),
+        ('heads=["masked_langage"]', ["'masked_langage'", "did you mean 'masked_lm'?"]),
     ],
 )
 def test_bad_sets(assignment: str, words: list[str], refused: Refused) -> None:
@@ -517,7 +517,7 @@ def test_more_depth_than_layers_needs_shared_ones() -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_sequence_too_long_is_refused(packed: bool) -> None:
-    few = ["model.max_position_embeddings=8", "data.length=8", SMALL]
+    few = ["model.max_position_embeddings=8", "data.max_length=8", SMALL]
     model = litebert.Model.create(litebert.load_preset("albert-tiny", few).model)
     ids = torch.ones(9, dtype=torch.long)
     with pytest.raises(SettingsError, match=r"9 tokens is too long.*positions for 8"):

@@ -14,10 +14,10 @@ import torch
 import transformers
 
 import litebert
-from litebert.base.files import hold
+from litebert.base.files import lock_folder
+from litebert.configs.load import load_preset
 from litebert.corpus.store import Store
 from litebert.planning.memory import peak_memory
-from litebert.presets.load import load_preset
 from litebert.train import build as building
 from litebert.train.metrics import read_metrics
 from tests.corpus.stores import (
@@ -37,10 +37,10 @@ Trained = Callable[..., tuple[str, str]]
 
 SMALL = [
     "model.hidden_size=16", "model.num_hidden_layers=1", "model.num_attention_heads=2",
-    "model.intermediate_size=20", "data.length=32", "data.batch=4", "evaluation.sequences=4",
-    "precision=fp32", "budget=2steps",
+    "model.intermediate_size=20", "data.max_length=32", "data.batch_size=4",
+    "evaluation.sequences=4", "precision=fp32", "budget=2steps",
 ]  # fmt: skip
-ALBERT = ["albert-tiny", *SMALL, "model.embedding_size=8", "start=paper"]
+ALBERT = ["albert-tiny", *SMALL, "model.embedding_size=8", "initialization=truncated_normal"]
 ELECTRA = [
     "electra-small", *SMALL, "model.embedding_size=8", "generator.hidden_size=4",
     "generator.intermediate_size=8",
@@ -52,10 +52,10 @@ SPANBERT = ["spanbert-base", *SMALL, "model.embedding_size=16"]
 
 def arguments(preset: list[str], corpus: object, out: object, *more: object) -> list[object]:
     """`pretrain` with a small preset; further settings are written key=value."""
-    name, *sets = preset
-    sets += [str(one) for one in more if re.match(r"[a-z_.]+=", str(one))]
+    name, *overrides = preset
+    overrides += [str(one) for one in more if re.match(r"[a-z_.]+=", str(one))]
     rest = [one for one in more if not re.match(r"[a-z_.]+=", str(one))]
-    chosen = [part for one in sets for part in ("--set", one)]
+    chosen = [part for one in overrides for part in ("--set", one)]
     return ["pretrain", name, "--corpus", corpus, "--out", out, *chosen, *rest]
 
 
@@ -116,8 +116,8 @@ def corpus(stores: dict[str, Store]) -> Path:
 def finished(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run; tests that change it work on a copy."""
     folder = tmp_path_factory.mktemp("finished") / "run"
-    name, *sets = ALBERT
-    assert litebert.pretrain(name, corpus, folder, sets=sets).finished
+    name, *overrides = ALBERT
+    assert litebert.pretrain(name, corpus, folder, overrides=overrides).finished
     return folder
 
 
@@ -140,37 +140,43 @@ def assert_all_in(words: list[str], sentence: str) -> None:
     [
         (["albert-tny"], [], ["'albert-tny'", "did you mean 'albert-tiny'?"]),
         (["gone.toml"], [], ["gone.toml", "no such preset file"]),
-        (ALBERT, ["optimizer.rat=1"], ["'optimizer.rat'", "did you mean 'optimizer.rate'?"]),
-        (ALBERT, ["data.lenght=64"], ["'data.lenght'", "did you mean 'data.length'?"]),
-        (ALBERT, ["data.length=7"], ["data.length = 7"]),
-        (ALBERT, ["optimizer.rate=fast"], ["optimizer.rate = 'fast'"]),
-        (ALBERT, ["optimizer.rate=nan"], ["optimizer.rate = nan"]),
-        (ALBERT, ["optimizer.kind=sgd"], ["optimizer.kind = 'sgd'", "'lamb'"]),
-        (ALBERT, ["schedule.warm_up=1"], ["schedule.warm_up = 1"]),
-        (ALBERT, ["data.arrangement=alpert"], ["'alpert'", "did you mean 'albert'?"]),
+        (
+            ALBERT,
+            ["optimizer.learning_rat=1"],
+            ["'optimizer.learning_rat'", "did you mean 'optimizer.learning_rate'?"],
+        ),
+        (ALBERT, ["data.lenght=64"], ["'data.lenght'", "did you mean 'data.max_length'?"]),
+        (ALBERT, ["data.max_length=7"], ["data.max_length = 7"]),
+        (ALBERT, ["optimizer.learning_rate=fast"], ["optimizer.learning_rate = 'fast'"]),
+        (ALBERT, ["optimizer.learning_rate=nan"], ["optimizer.learning_rate = nan"]),
+        (ALBERT, ["optimizer.name=sgd"], ["optimizer.name = 'sgd'", "'lamb'"]),
+        (ALBERT, ["schedule.warmup=1"], ["schedule.warmup = 1"]),
+        (ALBERT, ["data.input_format=alpert"], ["'alpert'", "did you mean 'albert'?"]),
         (ALBERT, ["--budget", "5 parsecs"], ["'5 parsecs'", "200Mtok"]),
         (ALBERT, ["--budget", "0steps"], ["'0steps'", "125000steps"]),
         (ALBERT, ["--budget", "-3h"], ["'-3h'", "2h"]),
         (ALBERT, ["--budget", "soon"], ["'soon'", "30m"]),
-        (ALBERT, ["heads=[]"], ["heads is empty"]),
-        (ALBERT, ["data.arrangement=full-sentences"], ["'full-sentences'", "sentence pairs"]),
-        (ALBERT, ["data.arrangement=spanbert"], ["'spanbert'", "sentence_pair", "'albert'"]),
-        (ALBERT, ["data.length=513"], ["data.length 513", "512 positions"]),
-        (ROBERTA, ["data.length=513"], ["data.length 513", "512 positions"]),
-        (ALBERT, ["stages=[{share=0.5}]"], ["stages", "0.5", "expected 1"]),
-        (ALBERT, ["stages=[{share=0.9},{share=0.2}]"], ["stages", "1.1", "expected 1"]),
-        (ALBERT, ["stages=[{share=1.0,length=600}]"], ["600", "512 positions"]),
+        (ALBERT, ["objectives=[]"], ["objectives is empty"]),
+        (ALBERT, ['objectives=["masked_ml"]'], ["'masked_ml'", "did you mean 'masked_lm'?"]),
+        (ALBERT, ["data.input_format=full-sentences"], ["'full-sentences'", "sentence_order"]),
+        (ALBERT, ["data.input_format=spanbert"], ["'spanbert'", "sentence_order", "'albert'"]),
+        (ALBERT, ["data.input_format=bert"], ["'bert'", "sentence_order", "next_sentence"]),
+        (ALBERT, ["data.max_length=513"], ["data.max_length 513", "512 positions"]),
+        (ROBERTA, ["data.max_length=513"], ["data.max_length 513", "512 positions"]),
+        (ALBERT, ["stages=[{fraction=0.5}]"], ["stages", "0.5", "expected 1"]),
+        (ALBERT, ["stages=[{fraction=0.9},{fraction=0.2}]"], ["stages", "1.1", "expected 1"]),
+        (ALBERT, ["stages=[{fraction=1.0,max_length=600}]"], ["600", "512 positions"]),
         (
             ROBERTA,
-            ["model.num_hidden_layers=2", "stages=[{share=1.0,depth=5}]"],
+            ["model.num_hidden_layers=2", "stages=[{fraction=1.0,depth=5}]"],
             ["depth 5", "all shared"],
         ),
-        (ALBERT, ['heads=["replaced_token"]'], ["replaced_token", "[generator]"]),
-        (ELECTRA, ['heads=["replaced_token","masked_language"]'], ["replaced_token", "alone"]),
-        (ELECTRA, ['heads=["replaced_token","sentence_pair"]'], ["replaced_token", "alone"]),
-        (ELECTRA, ["masking.unit=word"], ["repeated", "'token'"]),
-        (ALBERT, ["masking.unit=word"], ["common", "'token'"]),
-        (ALBERT, ["masking.mask=0.95"], ["mask 0.95", "random 0.1"]),
+        (ALBERT, ['objectives=["replaced_token"]'], ["replaced_token", "[generator]"]),
+        (ELECTRA, ['objectives=["replaced_token","masked_lm"]'], ["replaced_token", "alone"]),
+        (ELECTRA, ['objectives=["replaced_token","sentence_order"]'], ["replaced_token", "alone"]),
+        (ELECTRA, ["masking.unit=word"], ["with_replacement", "'token'"]),
+        (ALBERT, ["masking.unit=word"], ["subsampling", "'token'"]),
+        (ALBERT, ["masking.mask_fraction=0.95"], ["mask_fraction 0.95", "random_fraction 0.1"]),
     ],
     ids=lambda value: " ".join(value)[-40:] if isinstance(value, list) else None,
 )
@@ -201,8 +207,8 @@ def test_a_budget_spent_before_the_first_step(
     out = tmp_path / "run"
     sentence = refused(*arguments(ALBERT, corpus, out, "--budget", "0.01s"))
     assert_all_in(["too short", "starting"], sentence)
-    name, *sets = ALBERT
-    assert litebert.pretrain(name, corpus, out, sets=sets).finished
+    name, *overrides = ALBERT
+    assert litebert.pretrain(name, corpus, out, overrides=overrides).finished
 
 
 def test_a_word_said_once_in_a_bad_budget(refused: Refused, corpus: Path, tmp_path: Path) -> None:
@@ -216,7 +222,7 @@ def test_segments_that_the_model_has_no_rows_for(
 ) -> None:
     """RoBERTa has one row of segments; pairs of other tokenizers' pieces need two."""
     folder = stores[kind].folders[0]
-    more = ["data.arrangement=segment-pair", 'heads=["masked_language","sentence_pair"]']
+    more = ["data.input_format=segment-pair", 'objectives=["masked_lm","next_sentence"]']
     sentence = refused(*arguments(ROBERTA, folder, tmp_path / "run", *more))
     assert_all_in(["type_vocab_size"], sentence)
 
@@ -250,8 +256,9 @@ def test_a_store_without_held_out_text_trains_and_says_so(
     out, err = trained(*arguments(ALBERT, stores["whole"].folders[0], tmp_path / "run"))
     assert "2 steps" in out
     assert "without held-out text" in err
-    looks = [one for one in read_metrics(tmp_path / "run") if one["kind"] == "held_out"]
-    assert not any("loss" in one for one in looks)
+    evaluations = [one for one in read_metrics(tmp_path / "run") if one.kind == "evaluation"]
+    assert evaluations
+    assert not any(one.loss for one in evaluations)
 
 
 def test_held_out_text_that_no_document_fell_into_is_told_of(
@@ -266,13 +273,13 @@ def test_held_out_text_that_no_document_fell_into_is_told_of(
     assert "held-out" in err
 
 
-@pytest.mark.parametrize("start", ["paper", "warm"])
-@pytest.mark.parametrize("by", ["sequences", "tokens"])
+@pytest.mark.parametrize("initialization", ["truncated_normal", "corpus"])
+@pytest.mark.parametrize("batch_by", ["sequences", "tokens"])
 def test_nothing_left_to_train_on(
-    by: str, start: str, stopped: Refused, stores: dict[str, Store], tmp_path: Path
+    batch_by: str, initialization: str, stopped: Refused, stores: dict[str, Store], tmp_path: Path
 ) -> None:
     folder = stores["empty"].folders[0]
-    more = [f"data.by={by}", f"start={start}"]
+    more = [f"data.batch_by={batch_by}", f"initialization={initialization}"]
     sentence = stopped(*arguments(ALBERT, folder, tmp_path / "run", *more))
     assert str(folder) in sentence
     assert "train" in sentence
@@ -282,7 +289,9 @@ def test_nothing_left_to_take_random_tokens_from(
     stopped: Refused, stores: dict[str, Store], tmp_path: Path
 ) -> None:
     folder = stores["empty"].folders[0]
-    sentence = stopped(*arguments(SPANBERT, folder, tmp_path / "run", "masking.specials=false"))
+    sentence = stopped(
+        *arguments(SPANBERT, folder, tmp_path / "run", "masking.random_special_tokens=false")
+    )
     assert str(folder) in sentence
 
 
@@ -291,8 +300,8 @@ def test_nothing_left_to_take_random_tokens_from(
 
 def need(store: Store, sequences: int, *more: str) -> int:
     """Bytes that so many sequences of the small preset are said to need."""
-    name, *sets = ALBERT
-    preset = building.fit_to_corpus(load_preset(name, [*sets, *more]), store)
+    name, *overrides = ALBERT
+    preset = building.fit_to_corpus(load_preset(name, [*overrides, *more]), store)
     return peak_memory(preset, sequences, 32, "fp32", False)["total"]
 
 
@@ -302,11 +311,13 @@ def test_a_batch_that_cannot_fit(
     store = stores["pieces"]
     free = need(store, 1000)
     monkeypatch.setattr(building, "memory_free", lambda device: free)
-    huge = ["data.batch=200000", "data.at_once=4000000"]
+    huge = ["data.batch_size=200000", "data.micro_batch_tokens=4000000"]
     sentence = refused(*arguments(ALBERT, store.folders[0], tmp_path / "run", *huge))
-    assert_all_in(["4,000,000 tokens", f"{free / 1e9:.1f} GB are free", "data.at_once="], sentence)
+    assert_all_in(
+        ["4,000,000 tokens", f"{free / 1e9:.1f} GB are free", "data.micro_batch_tokens="], sentence
+    )
     assert f"about {need(store, 4_000_000 // 32) / 1e9:.1f} GB" in sentence
-    advised = re.search(r"data\.at_once=(\d+)", sentence)
+    advised = re.search(r"data\.micro_batch_tokens=(\d+)", sentence)
     assert advised, sentence
     assert need(store, int(advised[1]) // 32) <= free
     assert need(store, 2 * int(advised[1]) // 32) > free
@@ -320,9 +331,9 @@ def test_advice_that_is_followed_works(
     store = stores["pieces"]
     free = (need(store, 16) + need(store, 32)) // 2
     monkeypatch.setattr(building, "memory_free", lambda device: free)
-    words = arguments(ALBERT, store.folders[0], tmp_path / "run", "data.batch=64")
+    words = arguments(ALBERT, store.folders[0], tmp_path / "run", "data.batch_size=64")
     sentence = refused(*words)
-    advised = re.search(r"--set (data\.at_once=\d+)", sentence)
+    advised = re.search(r"--set (data\.micro_batch_tokens=\d+)", sentence)
     assert advised, sentence
     out, _ = trained(*words, "--set", advised[1])
     assert "2 steps" in out
@@ -334,7 +345,7 @@ def test_no_batch_can_fit(
     monkeypatch.setattr(building, "memory_free", lambda device: 1000)
     sentence = refused(*arguments(ALBERT, corpus, tmp_path / "run"))
     assert_all_in(["GB", "smaller preset"], sentence)
-    assert "data.at_once=" not in sentence
+    assert "data.micro_batch_tokens=" not in sentence
 
 
 # ---------------------------------------------------------------------------- where to start
@@ -349,7 +360,7 @@ def own_model(store: Store, folder: Path, **changes: Any) -> Path:
         "max_position_embeddings": 64,
     }  # fmt: skip
     shape = litebert.EncoderConfig(**{**size, **changes})
-    model = litebert.Model.create(shape, ("masked_language", "sentence_pair"), seed=1)
+    model = litebert.Model.create(shape, ("masked_lm", "sentence_pair"), seed=1)
     model.save(folder, tokenizer=tokenizer)
     return folder
 
@@ -367,10 +378,10 @@ def test_a_start_with_another_tokenizer(
     assert_all_in([str(corpus), str(model), "another tokenizer", "litebert prepare"], sentence)
 
 
-def test_a_start_with_fewer_pieces(stopped: Refused, corpus: Path, tmp_path: Path) -> None:
+def test_a_start_with_fewer_tokens(stopped: Refused, corpus: Path, tmp_path: Path) -> None:
     build("AlbertModel", config("albert")).save_pretrained(tmp_path / "model")
     sentence = stopped(*arguments(ALBERT, corpus, tmp_path / "run", "--from", tmp_path / "model"))
-    assert_all_in(["vocabulary 6245", "99", "litebert prepare"], sentence)
+    assert_all_in(["vocab_size 6245", "99", "litebert prepare"], sentence)
 
 
 def test_a_start_whose_positions_are_too_few(
@@ -397,18 +408,18 @@ def large_albert(vocabulary: int) -> Any:
     return build("AlbertModel", shape)
 
 
-STILL = ["optimizer.rate=1e-12", "optimizer.weight_decay=0"]
+STILL = ["optimizer.learning_rate=1e-12", "optimizer.weight_decay=0"]
 
 
 def test_continuing_from_a_hugging_face_model_without_heads(
     trained: Trained, stores: dict[str, Store], corpus: Path, tmp_path: Path
 ) -> None:
-    theirs = large_albert(stores["pieces"].info.vocabulary)
+    theirs = large_albert(stores["pieces"].info.vocab_size)
     theirs.save_pretrained(tmp_path / "albert")
     words = arguments(AS_FOUND, corpus, tmp_path / "run", *STILL, "--from", tmp_path / "albert")
     _, err = trained(*words)
     said = " ".join(err.split())
-    assert_all_in(["new", "heads.masked_language", "heads.sentence_pair", "tokenizer"], said)
+    assert_all_in(["new", "heads.masked_lm", "heads.sentence_pair", "tokenizer"], said)
     ours = litebert.load(tmp_path / "run" / "model")
     before = litebert.load(tmp_path / "albert")
     for name, tensor in before.state_dict().items():
@@ -509,7 +520,7 @@ def test_a_file_in_the_way(refused: Refused, corpus: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (["data.batch=8"], ["data.batch", "4 there, 8 wanted"]),
+        (["data.batch_size=8"], ["data.batch_size", "4 there, 8 wanted"]),
         (["seed=5"], ["seed", "0 there, 5 wanted"]),
         (["--budget", "9steps"], ["budget", "2steps there, 9steps wanted"]),
         (["model.hidden_size=32"], ["model.hidden_size", "16 there, 32 wanted"]),
@@ -561,7 +572,7 @@ def test_a_run_that_is_under_way(
 ) -> None:
     shutil.copytree(finished, tmp_path / "run")
     before = snapshot(tmp_path / "run")
-    with hold(tmp_path / "run", "litebert pretrain"):
+    with lock_folder(tmp_path / "run", "litebert pretrain"):
         sentence = refused(*arguments(ALBERT, corpus, tmp_path / "run"))
     assert_all_in([str(tmp_path / "run"), "another", "litebert pretrain"], sentence)
     assert snapshot(tmp_path / "run") == before

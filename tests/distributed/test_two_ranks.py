@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 import torch
 
-from litebert.base.batch import Batch
+from litebert.base.batches import Batch
+from litebert.configs.schema import Preset
 from litebert.corpus.loader import Loader
 from litebert.corpus.store import Store
 from litebert.objectives.masking import Masker
-from litebert.presets.recipe import Preset
 from litebert.train import checkpoint
 from litebert.train.build import build_learner, fit_to_corpus
+from litebert.train.distributed import DistributedGroup, join_group
 from litebert.train.metrics import read_metrics
 from litebert.train.optimizer import build_optimizer
-from litebert.train.parallel import Group, join_group
 from litebert.train.pretrain import pretrain
-from litebert.train.step import Stepper
-from litebert.train.stream import legs
+from litebert.train.stages import resolve_stages
+from litebert.train.step import TrainingStep
 from tests.train.runs import (
     Blow,
     Notes,
@@ -141,18 +141,16 @@ def test_another_number_of_ranks_goes_on_and_says_so(
     train(preset, corpus, out, ranks=before, blow=Blow(7, SIGTERM))
     told = train(preset, corpus, out, ranks=after)
     assert [each.error for each in told] == [None] * after
-    assert any("not bit for bit" in said and f"ranks {before} -> {after}" in said
+    assert any("not bit for bit" in said and f"world_size {before} -> {after}" in said
                for said in told[0].said)  # fmt: skip
     assert told[0].begun == (8,)
     ours, theirs = (
-        [line for line in read_metrics(run) if line["kind"] == "train"]
+        [line for line in read_metrics(run) if line.kind == "training"]
         for run in (out, endings(preset))
     )
-    assert [line["tokens"] for line in ours] == [line["tokens"] for line in theirs]
+    assert [line.tokens for line in ours] == [line.tokens for line in theirs]
     for one, other in zip(ours, theirs, strict=True):
-        assert one["loss"]["masked_language"] == pytest.approx(
-            other["loss"]["masked_language"], rel=1e-3
-        )
+        assert one.loss["masked_lm"] == pytest.approx(other.loss["masked_lm"], rel=1e-3)
 
 
 def test_a_budget_of_seconds_ends_both_at_the_same_step(corpus: Path, tmp_path: Path) -> None:
@@ -162,7 +160,10 @@ def test_a_budget_of_seconds_ends_both_at_the_same_step(corpus: Path, tmp_path: 
 
 
 def test_two_stages_on_two_ranks(corpus: Path, endings: Any, tmp_path: Path) -> None:
-    stages = ({"share": 0.5, "length": 16, "batch": 12}, {"share": 0.5, "batch": 5})
+    stages = (
+        {"fraction": 0.5, "max_length": 16, "batch_size": 12},
+        {"fraction": 0.5, "batch_size": 5},
+    )
     preset = small("bert-base", stages=stages)
     train(preset, corpus, tmp_path / "run", ranks=2, blow=Blow(11, SIGKILL))
     finish(preset, corpus, tmp_path / "run")
@@ -173,7 +174,7 @@ def test_as_many_ranks_say_nothing_of_bits(corpus: Path, tmp_path: Path) -> None
     preset = small("albert-tiny")
     train(preset, corpus, tmp_path / "run", ranks=2, blow=Blow(5, SIGTERM))
     told = finish(preset, corpus, tmp_path / "run")
-    assert told[0].said[0] == "continues from step 6"
+    assert told[0].said[0] == "resumes from step 6"
     assert not any("bit for bit" in said for said in told[0].said)
 
 
@@ -228,9 +229,9 @@ def test_a_full_disk_ends_both(corpus: Path, endings: Any, tmp_path: Path) -> No
 
 def _spoiled(pids: list[int], preset: Preset, corpus: Path, out: Path) -> Told:
     """Rank 1 finds nothing but NaN from step 8 on."""
-    call = Stepper._accumulate
+    call = TrainingStep._accumulate
 
-    def accumulate(self: Stepper, *arguments: Any) -> None:
+    def accumulate(self: TrainingStep, *arguments: Any) -> None:
         call(self, *arguments)
         if self.group.rank == 1 and left() < 0:
             self.gradients.flat.fill_(float("nan"))
@@ -242,10 +243,10 @@ def _spoiled(pids: list[int], preset: Preset, corpus: Path, out: Path) -> Told:
         steps -= 1
         return steps
 
-    Stepper._accumulate = accumulate  # type: ignore[method-assign]
+    TrainingStep._accumulate = accumulate  # type: ignore[method-assign]
     notes = Notes()
     try:
-        return Told(pretrain(preset, corpus, out, watcher=notes))
+        return Told(pretrain(preset, corpus, out, callbacks=[notes]))
     except Exception as error:
         return Told(error=f"{type(error).__name__}: {error}", said=tuple(notes.said))
 
@@ -266,30 +267,33 @@ def test_what_is_not_finite_on_one_rank_is_applied_on_none(
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_rank_may_have_nothing_to_do(batch: int, corpus: Path, tmp_path: Path) -> None:
     """A batch of one sequence leaves the other rank without any."""
-    changes = {"data": {"batch": batch, "by": "sequences"}, "budget": "4steps"}
+    changes = {"data": {"batch_size": batch, "batch_by": "sequences"}, "budget": "4steps"}
     preset = small("albert-tiny", **changes, evaluation={"sequences": 1})
     finish(preset, corpus, tmp_path / "run")
 
 
-def a_step(group: Group, preset: Preset, corpus: Path, unlabelled: bool) -> dict[str, Any]:
+def a_step(
+    group: DistributedGroup, preset: Preset, corpus: Path, unlabelled: bool
+) -> dict[str, Any]:
     """The first step of a run, on this rank's share; the weights stay as they are."""
     store = Store([corpus])
     preset = fit_to_corpus(preset, store)
     masker = Masker(preset.masking, store.tokenizer, np.ones(store.tokenizer.vocab_size, int))
-    loader = Loader(store, legs(preset)[0].loading, masker, group.rank, group.ranks)
+    loader = Loader(store, resolve_stages(preset)[0].loading, masker, group.rank, group.world_size)
     batch: Batch = next(loader)
     if unlabelled:  # every other sequence of the whole batch, which is all that rank 1 has
-        numbers = np.arange(len(batch)) * group.ranks + group.rank
+        numbers = np.arange(len(batch)) * group.world_size + group.rank
         batch.labels[numbers % 2 == 1] = -1
     learner = build_learner(preset, group.device, (None, None), print)
-    step = Stepper(
-        learner, build_optimizer(learner, preset.optimizer), group, clip=0,
-        at_once=preset.data.at_once, seed=0, precision="fp32",
+    step = TrainingStep(
+        learner, build_optimizer(learner, preset.optimizer), group, gradient_clipping=0,
+        micro_batch_tokens=preset.data.micro_batch_tokens, seed=0, precision="fp32",
     )  # fmt: skip
-    outcome = step(batch, 0, 0.0, None, [float(len(batch))])
+    result = step(batch, 0, 0.0, scalars=[float(len(batch))])
     return {
-        "gradient": step.gradients.values.clone(), "counts": outcome.counts,
-        "losses": [row[0] for row in outcome.values], "sequences": outcome.asides[0],
+        "gradient": step.gradients.values.clone(), "counts": result.sums.counts,
+        "losses": [sums["loss"] for _, _, sums in result.sums.rows()],
+        "sequences": result.scalars[0],
     }  # fmt: skip
 
 
@@ -313,13 +317,13 @@ def test_two_ranks_have_the_gradient_of_one(
 ) -> None:
     """1 x 32, 4 x 8 and 2 x 16: the same counts, losses and gradient."""
     quiet = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    changes: dict[str, Any] = {"model": quiet, "data": {"batch": 32, "by": "sequences"}}
+    changes: dict[str, Any] = {"model": quiet, "data": {"batch_size": 32, "batch_by": "sequences"}}
     if name == "electra-small":
         changes["generator"] = quiet
     preset = small(name, **changes)
-    once = a_step(Group(), preset, corpus, unlabelled)
-    changes["data"] = {**changes["data"], "at_once": 256}
-    in_parts = a_step(Group(), small(name, **changes), corpus, unlabelled)
+    once = a_step(DistributedGroup(), preset, corpus, unlabelled)
+    changes["data"] = {**changes["data"], "micro_batch_tokens": 256}
+    in_parts = a_step(DistributedGroup(), small(name, **changes), corpus, unlabelled)
     in_ranks(_step_of_a_rank, 2, tmp_path, preset, corpus, unlabelled)
     ranks = [torch.load(tmp_path / f"{rank}.pt") for rank in range(2)]
     assert torch.equal(ranks[0]["gradient"], ranks[1]["gradient"])

@@ -11,22 +11,25 @@ from pathlib import Path
 
 import pytest
 import transformers
+from litebert.demo.reviews import reviews_file
 
 import litebert
-from litebert.demo.reviews import reviews_file
+from litebert.train.evaluate import HeldOutReport
 from litebert.train.metrics import read_metrics
 
 REVIEWS = 400
-KINDS = {"albert": "sentencepiece", "bert": "wordpiece", "roberta": "bytes", "electra": "wordpiece"}
+KINDS = {"albert": "sentencepiece", "bert": "wordpiece", "roberta": "bpe", "electra": "wordpiece"}
 SMALL = [
     "model.hidden_size=48", "model.num_hidden_layers=2", "model.num_attention_heads=2",
-    "model.intermediate_size=96", "data.batch=16", "data.length=48", "optimizer.reference_batch=0",
-    "log.every=5", "evaluation.sequences=64", "evaluation.every=0.5",
+    "model.intermediate_size=96", "data.batch_size=16", "data.max_length=48",
+    "optimizer.reference_batch_size=0", "log.every=5",
+    "evaluation.sequences=64", "evaluation.every=0.5",
 ]  # fmt: skip
 GENERATOR = [
     "generator.hidden_size=32", "generator.num_attention_heads=1",
     "generator.intermediate_size=64",
 ]  # fmt: skip
+STAGES = "stages=[{fraction=0.5, max_length=32}, {fraction=0.5, max_length=48}]"
 STEPS = 60
 
 
@@ -47,25 +50,32 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     text, made = reviews(folder), {}
     for kind in sorted(set(KINDS.values())):
         tokenizer, made[kind] = folder / f"{kind}-tokenizer", folder / kind
-        litebert.train_tokenizer([str(text)], tokenizer, kind=kind, vocabulary=1000)
-        settings = litebert.PrepareSettings(held_out=0.1)
-        litebert.prepare([str(text)], tokenizer, made[kind], settings, workers=1)
+        litebert.train_tokenizer([str(text)], tokenizer, kind=kind, vocab_size=1000)
+        settings = {"held_out": 0.1}
+        litebert.prepare([str(text)], tokenizer, made[kind], **settings, num_workers=1)
     return made
 
 
 def shrunk(name: str) -> list[str]:
-    """Settings that make a preset tiny and its rate fit for a handful of steps."""
+    """Settings that make a preset tiny and its learning rate fit for a handful of steps."""
     preset = litebert.load_preset(name)
     factorised = preset.model.embedding_size != preset.model.hidden_size
-    rate = 0.01 if preset.optimizer.kind == "lamb" else 0.003
+    rate = 0.01 if preset.optimizer.name == "lamb" else 0.003
     return [
         *SMALL,
         f"model.embedding_size={32 if factorised else 48}",
-        f"optimizer.rate={rate}",
-        "schedule.warm_up=0.1",
+        f"optimizer.learning_rate={rate}",
+        "schedule.warmup=0.1",
         *(GENERATOR if preset.generator else []),
-        *(["stages=[{share=0.5, length=32}, {share=0.5, length=48}]"] if preset.stages else []),
+        *([STAGES] if preset.stages else []),
     ]
+
+
+def held_out_loss(run: Path, corpus: Path) -> float:
+    """Of masked LM."""
+    report = litebert.evaluate(run, corpus=corpus, sequences=64)
+    assert isinstance(report, HeldOutReport)
+    return report.objectives["masked_lm"].loss
 
 
 @pytest.mark.parametrize("name", litebert.preset_names())
@@ -74,16 +84,17 @@ def test_every_preset_learns_and_opens_in_transformers(
 ) -> None:
     preset = litebert.load_preset(name)
     corpus, run = corpora[KINDS[preset.model.family]], tmp_path / "run"
-    result = litebert.pretrain(name, corpus, run, budget=f"{STEPS}steps", sets=shrunk(name))
+    result = litebert.pretrain(name, corpus, run, budget=f"{STEPS}steps", overrides=shrunk(name))
     assert result.finished
     assert result.step == STEPS
-    train = [record for record in read_metrics(run) if record["kind"] == "train"]
-    for objective in train[0]["loss"]:
-        if objective in ("masked_language", "span_boundary", "replaced_token"):
-            first, last = (record["loss"][objective] for record in (train[0], train[-1]))
+    training = [line for line in read_metrics(run) if line.kind == "training"]
+    for objective in training[0].loss:
+        if objective in ("masked_lm", "span_boundary", "replaced_token"):
+            first, last = (line.loss[objective] for line in (training[0], training[-1]))
+            assert first is not None
+            assert last is not None
             assert last < first - 0.05, f"{objective}: {first} to {last}"
-    report = litebert.evaluate(run, corpus, sequences=64)
-    assert report["masked_language"]["loss"] < train[0]["loss"]["masked_language"]
+    assert held_out_loss(run, corpus) < training[0].loss["masked_lm"]
     named = json.loads((run / "model" / "config.json").read_text())["architectures"][0]
     opened, info = getattr(transformers, named).from_pretrained(
         run / "model", output_loading_info=True
@@ -100,17 +111,18 @@ def test_a_run_goes_on_from_a_run_and_from_transformers(
     corpora: dict[str, Path], tmp_path: Path
 ) -> None:
     """Domain adaptation: `--from` starts where the other stopped."""
-    corpus, sets = corpora["sentencepiece"], shrunk("albert-tiny")
-    first = litebert.pretrain("albert-tiny", corpus, tmp_path / "a", budget="40steps", sets=sets)
-    reached = litebert.evaluate(first.folder, corpus, sequences=64)["masked_language"]["loss"]
+    corpus, overrides = corpora["sentencepiece"], shrunk("albert-tiny")
+    first = litebert.pretrain(
+        "albert-tiny", corpus, tmp_path / "a", budget="40steps", overrides=overrides
+    )
+    reached = held_out_loss(first.folder, corpus)
     foreign = tmp_path / "foreign"
     model = transformers.AutoModelForPreTraining.from_pretrained(first.folder / "model")
     model.save_pretrained(foreign)
     for start in (first.folder, foreign):
         out = tmp_path / f"from-{start.name}"
         litebert.pretrain(
-            "albert-tiny", corpus, out, budget="2steps", start=start,
-            sets=[*sets, "optimizer.rate=1e-6", "log.every=1"],
+            "albert-tiny", corpus, out, budget="2steps", start_from=start,
+            overrides=[*overrides, "optimizer.learning_rate=1e-6", "log.every=1"],
         )  # fmt: skip
-        went_on = litebert.evaluate(out, corpus, sequences=64)["masked_language"]["loss"]
-        assert went_on == pytest.approx(reached, abs=1e-3)
+        assert held_out_loss(out, corpus) == pytest.approx(reached, abs=1e-3)

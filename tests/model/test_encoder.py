@@ -33,7 +33,7 @@ def _batch() -> tuple[torch.Tensor, torch.Tensor]:
 
 @pytest.mark.parametrize("sharing", ["all", "attention", "ffn", "none"])
 def test_packed_and_padded_agree_in_values_and_gradients(sharing: str) -> None:
-    model = _model("masked_language", "sentence_pair", sharing=sharing)
+    model = _model("masked_lm", "sentence_pair", sharing=sharing)
     ids, mask = _batch()
     gradients = []
     for options in ({"ids": ids, "mask": mask}, {"ids": ids[mask], "lengths": LENGTHS}):
@@ -41,8 +41,8 @@ def test_packed_and_padded_agree_in_values_and_gradients(sharing: str) -> None:
         positions = torch.tensor([1, 8, 14])
         if "mask" in options:  # the same tokens, counted with padding
             positions = mask.flatten().nonzero().squeeze(1)[positions]
-        loss, _ = model.masked_language_loss(state, positions, torch.tensor([9, 10, 11]))
-        loss = loss + model.sentence_pair(state).square().sum()
+        loss, _ = model.head("masked_lm").loss(state, positions, torch.tensor([9, 10, 11]))
+        loss = loss + model.head("sentence_pair")(state).square().sum()
         gradients.append(torch.autograd.grad(loss, list(model.parameters())))
     for padded, packed in zip(*gradients, strict=True):
         torch.testing.assert_close(padded, packed, rtol=1e-4, atol=1e-5)
@@ -118,27 +118,25 @@ def test_shared_tensors_exist_once() -> None:
 
 
 def test_start_is_a_truncated_normal() -> None:
-    model = _model(
-        "masked_language", hidden_size=128, intermediate_size=512, initializer_range=0.02
-    )
+    model = _model("masked_lm", hidden_size=128, intermediate_size=512, initializer_range=0.02)
     weight = model.encoder.feed_forwards[0].inner.weight  # 65,536 draws
     assert weight.abs().max().item() <= 0.04
     assert abs(weight.std().item() - 0.02 * 0.8796) < 2e-4  # a normal cut at two deviations
-    assert model.heads["masked_language"].bias.abs().max() == 0
-    same = _model("masked_language", hidden_size=128, intermediate_size=512, initializer_range=0.02)
+    assert model.heads["masked_lm"].bias.abs().max() == 0
+    same = _model("masked_lm", hidden_size=128, intermediate_size=512, initializer_range=0.02)
     assert torch.equal(weight, same.encoder.feed_forwards[0].inner.weight)
 
 
 def test_checkpointing_changes_memory_and_nothing_else() -> None:
     """The same dropout too: recomputed blocks draw the same numbers."""
     ids, mask = _batch()
-    model = _model("masked_language", hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2)
+    model = _model("masked_lm", hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2)
     gradients = []
     for checkpointing in (False, True):
         model.encoder.checkpointing = checkpointing
         torch.manual_seed(1)
         state = model(ids, mask=mask)
-        loss, _ = model.masked_language_loss(state, torch.tensor([1]), torch.tensor([7]))
+        loss, _ = model.head("masked_lm").loss(state, torch.tensor([1]), torch.tensor([7]))
         gradients.append(torch.autograd.grad(loss, list(model.encoder.parameters())))
     for plain, recomputed in zip(*gradients, strict=True):
         assert torch.equal(plain, recomputed)
@@ -161,10 +159,10 @@ def test_dropout_acts_in_training_only_and_by_the_seed() -> None:
 def test_electra_shares_the_whole_embeddings() -> None:
     shape = {"family": "electra", "sharing": "none", "embedding_size": 16}
     discriminator = _model("replaced_token", **shape)
-    generator = _model("masked_language", **{**shape, "hidden_size": 8, "num_attention_heads": 1})
+    generator = _model("masked_lm", **{**shape, "hidden_size": 8, "num_attention_heads": 1})
     share_embeddings(generator, discriminator)
     ids, _ = _batch()
-    loss, _ = generator.masked_language_loss(generator(ids), torch.tensor([1]), torch.tensor([7]))
+    loss, _ = generator.head("masked_lm").loss(generator(ids), torch.tensor([1]), torch.tensor([7]))
     loss.backward()
     for table in ("token", "position", "segment", "norm"):
         assert getattr(discriminator.encoder.embeddings, table).weight.grad.abs().sum() > 0
@@ -174,15 +172,17 @@ def test_electra_shares_the_whole_embeddings() -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_bf16_is_close_and_its_gradients_are_fp32(packed: bool) -> None:
-    model = _model("masked_language", "sentence_pair", initializer_range=0.1)
+    model = _model("masked_lm", "sentence_pair", initializer_range=0.1)
     ids, mask = _batch()
     options = {"ids": ids[mask], "lengths": LENGTHS} if packed else {"ids": ids, "mask": mask}
     gradients = []
     for low in (False, True):
         with torch.autocast("cpu", torch.bfloat16, enabled=low):
             state = model(**options)
-            loss, _ = model.masked_language_loss(state, torch.tensor([1, 8]), torch.tensor([7, 9]))
-            loss = loss + model.sentence_pair(state).float().square().sum()
+            loss, _ = model.head("masked_lm").loss(
+                state, torch.tensor([1, 8]), torch.tensor([7, 9])
+            )
+            loss = loss + model.head("sentence_pair")(state).float().square().sum()
         assert state.x_NH.isfinite().all()
         gradients.append(torch.autograd.grad(loss, list(model.parameters())))
     for exact, rounded in zip(*gradients, strict=True):

@@ -18,7 +18,7 @@ from torch import Tensor
 import litebert
 from litebert.base.errors import FileError, FormatError
 from litebert.model.folder import CONFIG, EXTRA_WEIGHTS, INDEX, TOKENIZER_FILES, WEIGHTS
-from litebert.model.model import HEADS
+from litebert.model.heads import HEADS
 from tests.parity.families import build, config
 
 FAMILIES = ("albert", "bert", "roberta", "electra")
@@ -81,8 +81,8 @@ def test_every_head_comes_back(family: str, head: str | None, tmp_path: Path) ->
 @pytest.mark.parametrize(
     "heads",
     [
-        ("masked_language", "span_boundary"),
-        ("masked_language", "sentence_pair", "conditional_span"),
+        ("masked_lm", "span_boundary"),
+        ("masked_lm", "sentence_pair", "conditional_span"),
         ("classification", "token_classification"),
         ("span", "conditional_span", "multiple_choice"),
         tuple(HEADS),
@@ -98,7 +98,7 @@ def test_heads_come_back_together(family: str, heads: tuple[str, ...], tmp_path:
 
 @pytest.mark.parametrize("head", ["span_boundary", "conditional_span"])
 def test_heads_that_transformers_lacks_lie_in_the_second_file(head: str, tmp_path: Path) -> None:
-    model = random_model(tiny(), "masked_language", head)
+    model = random_model(tiny(), "masked_lm", head)
     model.save(tmp_path / "saved")
     own = {
         name: tensor for name, tensor in model.state_dict().items()
@@ -113,7 +113,7 @@ def test_heads_that_transformers_lacks_lie_in_the_second_file(head: str, tmp_pat
 
 
 def test_without_such_heads_there_is_no_second_file(tmp_path: Path) -> None:
-    random_model(tiny(), "masked_language", "sentence_pair").save(tmp_path / "saved")
+    random_model(tiny(), "masked_lm", "sentence_pair").save(tmp_path / "saved")
     assert sorted(files(tmp_path / "saved")) == [
         "README.md", CONFIG, "manifest.json", WEIGHTS
     ]  # fmt: skip
@@ -128,7 +128,7 @@ def test_every_sharing_comes_back(
     encoder = tiny(
         sharing=sharing, num_hidden_groups=groups, inner_group_num=inner, embedding_size=width
     )
-    model = random_model(encoder, "masked_language")
+    model = random_model(encoder, "masked_lm")
     model.save(tmp_path / "saved")
     again = litebert.load(tmp_path / "saved")
     assert_same_model(again, model)
@@ -184,14 +184,14 @@ def test_the_manifest_lists_every_file(tmp_path: Path) -> None:
 
 
 def test_saving_twice_writes_the_same_bytes(tmp_path: Path) -> None:
-    model = random_model(tiny(), "masked_language", "span_boundary")
+    model = random_model(tiny(), "masked_lm", "span_boundary")
     for name in ("one", "two"):
         model.save(tmp_path / name)
     assert files(tmp_path / "one") == files(tmp_path / "two")
 
 
 def test_saving_over_a_model_must_be_asked_for(tmp_path: Path) -> None:
-    old, new = (random_model(tiny(), "masked_language", seed=seed) for seed in (1, 2))
+    old, new = (random_model(tiny(), "masked_lm", seed=seed) for seed in (1, 2))
     old.save(tmp_path / "saved")
     before = files(tmp_path / "saved")
     with pytest.raises(FileError, match="saved: already exists"):
@@ -340,7 +340,7 @@ def test_unknown_keys_survive_import_and_export(copy: Path, tmp_path: Path) -> N
 
 def test_labels_given_anew_in_transformers_are_read(tmp_path: Path) -> None:
     """transformers carries our key along in config.json; what it says itself counts."""
-    random_model(tiny(), "masked_language", "sentence_pair").save(tmp_path / "ours")
+    random_model(tiny(), "masked_lm", "sentence_pair").save(tmp_path / "ours")
     names = dict(enumerate(("red", "green", "blue", "grey")))
     theirs = transformers.AlbertForSequenceClassification.from_pretrained(
         tmp_path / "ours", id2label=names, label2id={name: i for i, name in names.items()}

@@ -8,7 +8,8 @@ import torch.nn.functional as F
 
 from litebert.base.errors import SettingsError
 from litebert.model.config import EncoderConfig
-from litebert.model.model import HEADS, Model
+from litebert.model.heads import HEADS
+from litebert.model.model import Model
 
 CONFIG = EncoderConfig(
     vocab_size=50, embedding_size=8, hidden_size=16, num_attention_heads=2, intermediate_size=24,
@@ -30,7 +31,7 @@ def test_span_boundary_formula() -> None:
     for dense, norm in ((head.first, head.first_norm), (head.second, head.second_norm)):
         h = F.layer_norm(F.gelu(dense(h)), norm.normalized_shape, norm.weight, norm.bias, 1e-12)
     expected = h @ model.encoder.embeddings.token.weight.t() + head.bias
-    torch.testing.assert_close(model.span_boundary(state, left, right, place), expected)
+    torch.testing.assert_close(model.head("span_boundary")(state, left, right, place), expected)
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -43,8 +44,8 @@ def test_conditional_span_formula(packed: bool) -> None:
     allowed = torch.ones(2, 6, dtype=torch.bool)
     allowed[:, 1:3] = False
     truth = torch.tensor([4, 5])
-    found = model.conditional_span(state, allowed, truth)
-    beams = model.conditional_span(state, allowed, beams=3)
+    found = model.head("conditional_span")(state, allowed, truth)
+    beams = model.head("conditional_span")(state, allowed, beams=3)
     assert beams.end.shape == (2, 3, 6)
     assert beams.best_starts_BK is not None
     for row in range(2):
@@ -64,21 +65,21 @@ def test_conditional_span_formula(packed: bool) -> None:
         torch.testing.assert_close(found.unanswerable_B[row], head.answerable(both).squeeze())
 
 
-def test_masked_language_loss_is_the_logits_loss() -> None:
-    model = _model("masked_language")
+def test_masked_lm_loss_is_the_logits_loss() -> None:
+    model = _model("masked_lm")
     state = model(torch.randint(5, 50, (3, 7)))
     positions, targets = torch.tensor([1, 9, 20]), torch.tensor([7, 8, 9])
-    loss, right = model.masked_language_loss(state, positions, targets)
-    logits = model.masked_language(state, positions)
+    loss, correct = model.head("masked_lm").loss(state, positions, targets)
+    logits = model.head("masked_lm")(state, positions)
     torch.testing.assert_close(loss, F.cross_entropy(logits, targets, reduction="sum"))
-    assert right == (logits.argmax(1) == targets).sum()
-    torch.testing.assert_close(model.masked_language(state)[positions], logits)
+    assert correct == (logits.argmax(1) == targets).sum()
+    torch.testing.assert_close(model.head("masked_lm")(state)[positions], logits)
 
 
 def test_a_head_that_is_not_there_is_named() -> None:
     model = _model("span")
     with pytest.raises(SettingsError, match=r"no classification head \(heads here: span\)"):
-        model.classification(model(torch.ones(1, 2, dtype=torch.long)))
+        model.head("classification")(model(torch.ones(1, 2, dtype=torch.long)))
     with pytest.raises(SettingsError, match="did you mean 'span'"):
         _model("spam")
 
@@ -90,10 +91,9 @@ def test_every_head_learns(head: str) -> None:
     state = model(torch.randint(5, 50, (4, 7)))
     arguments = {
         "span_boundary": (torch.tensor([1]), torch.tensor([4]), torch.tensor([2])),
-        "multiple_choice": (2,),
         "conditional_span": (torch.ones(4, 7, dtype=torch.bool), torch.tensor([1, 2, 3, 4])),
     }.get(head, ())
-    output = getattr(model, head)(state, *arguments)
+    output = model.head(head)(state, *arguments)
     tensors = output if isinstance(output, tuple) else [output]
     loss = sum(tensor.float().square().sum() for tensor in tensors if tensor is not None)
     loss.backward()

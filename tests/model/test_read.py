@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from litebert.base.batch import Batch
+from litebert.base.batches import Batch
 from litebert.model.config import EncoderConfig
 from litebert.model.inputs import to_inputs
 from litebert.model.model import Model
 from litebert.objectives.learner import Learner, read_by
-from litebert.objectives.mlm import MaskedLanguage
-from litebert.objectives.pairs import SentencePair
-from litebert.objectives.rtd import ReplacedToken
+from litebert.objectives.masked_lm import MaskedLM
+from litebert.objectives.replaced_token import ReplacedToken
+from litebert.objectives.sentence_pairs import SentenceOrder
 
 CONFIG = EncoderConfig(
     family="albert", sharing="all", vocab_size=50, embedding_size=8, hidden_size=16,
@@ -26,7 +26,7 @@ LENGTHS = (9, 7, 5)
 
 def model(**changes: object) -> Model:
     config = CONFIG.model_copy(update=changes)
-    return Model.create(config, ("masked_language", "sentence_pair"), seed=1).double()
+    return Model.create(config, ("masked_lm", "sentence_pair"), seed=1).double()
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def batch() -> Batch:
 
 
 def test_a_learner_reads_what_its_objectives_read() -> None:
-    masked, order, replaced = MaskedLanguage(), SentencePair("sentence_order"), ReplacedToken()
+    masked, order, replaced = MaskedLM(), SentenceOrder(), ReplacedToken()
     read = read_by((masked, order), batch())
     assert read is not None
     assert read.tolist() == [0, 2, 9, 16, 18]
@@ -93,7 +93,7 @@ def test_a_learner_reads_what_its_objectives_read() -> None:
 
 
 def test_a_learner_loses_nothing_by_it() -> None:
-    objectives = (MaskedLanguage(), SentencePair("sentence_order"))
+    objectives = (MaskedLM(), SentenceOrder())
     learner, inputs = Learner(model(), objectives), to_inputs(batch(), torch.device("cpu"))
     state = inputs.encode(learner.model)
     for objective, term in zip(objectives, learner(inputs), strict=True):

@@ -38,7 +38,7 @@ def test_the_tokenizer_comes_along(given: str, vocabulary: Path, tmp_path: Path)
 
 
 def test_a_tokenizer_that_is_missing_or_too_large(vocabulary: Path, tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="10 pieces does not fit a model of 9"):
+    with pytest.raises(SettingsError, match="10 tokens does not fit a model of 9"):
         model(9).save(tmp_path / "model", tokenizer=vocabulary)
     with pytest.raises(FileError, match="nosuch"):
         model(10).save(tmp_path / "model", tokenizer=tmp_path / "nosuch")

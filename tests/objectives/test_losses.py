@@ -14,19 +14,19 @@ import torch
 from hypothesis import given, settings
 from torch import Tensor, nn
 
-from litebert.base.batch import Batch, cut
+from litebert.base.batches import Batch, split_by_tokens
 from litebert.base.errors import SettingsError
 from litebert.model.config import EncoderConfig
 from litebert.model.inputs import Inputs, to_inputs
 from litebert.model.model import Model
 from litebert.objectives.learner import Learner
-from litebert.objectives.mlm import MaskedLanguage
-from litebert.objectives.pairs import SentencePair
-from litebert.objectives.registry import objectives
-from litebert.objectives.rtd import ReplacedToken, replace_tokens
-from litebert.objectives.sbo import MOST, SpanBoundary, boundaries
-from litebert.train.parallel import Group
-from litebert.train.step import Stepper
+from litebert.objectives.masked_lm import MaskedLM
+from litebert.objectives.registry import build_objectives, heads_of
+from litebert.objectives.replaced_token import ReplacedToken, replace_tokens
+from litebert.objectives.sentence_pairs import SentenceOrder
+from litebert.objectives.span_boundary import MAX_PAIR_TARGETS, SpanBoundary, boundaries
+from litebert.train.distributed import DistributedGroup
+from litebert.train.step import TrainingStep
 from tests.corpus.stores import SPECIAL, assert_distributed
 
 CPU = torch.device("cpu")
@@ -88,9 +88,9 @@ def make_batch(
     hidden[positions] = SPECIAL.mask
     return Batch(
         ids=hidden,
-        types=np.array(types, dtype=np.int8),
-        inside=np.array(inside, dtype=bool),
-        begins=np.array(begins, dtype=bool),
+        token_types=np.array(types, dtype=np.int8),
+        is_text=np.array(inside, dtype=bool),
+        segment_starts=np.array(begins, dtype=bool),
         lengths=np.array(lengths, dtype=np.int64),
         labels=np.array(labels or [-1] * len(lengths), dtype=np.int8),
         keys=chance.integers(0, 2**64, len(lengths), dtype=np.uint64),
@@ -132,7 +132,7 @@ def layer_norm(x: Tensor, norm: Any) -> Tensor:
 def encoded(model: Model, batch: Batch, ids: Tensor | None = None) -> list[Tensor]:
     """Every sequence through the encoder on its own, (T, H) each."""
     tokens = torch.from_numpy(batch.ids).long() if ids is None else ids
-    types = torch.from_numpy(batch.types).long()
+    types = torch.from_numpy(batch.token_types).long()
     result = []
     for start, length in zip(batch.starts.tolist(), batch.lengths.tolist(), strict=True):
         part = slice(start, start + length)
@@ -156,21 +156,21 @@ def zero() -> Tensor:
     return torch.zeros((), dtype=torch.float64)
 
 
-def literal_masked_language(model: Model, batch: Batch) -> tuple[Tensor, int]:
+def literal_masked_lm(model: Model, batch: Batch) -> tuple[Tensor, int]:
     """-sum of log p(original) over masked tokens, through the logits of all tokens."""
-    head: Any = model.heads["masked_language"]
+    head: Any = model.heads["masked_lm"]
     logits = torch.cat([all_logits(model, x, head) for x in encoded(model, batch)])
-    loss, right = zero(), 0
+    loss, correct = zero(), 0
     for place, target in zip(batch.positions.tolist(), batch.targets.tolist(), strict=True):
         loss = loss + surprise(logits[place], target)
-        right += int(logits[place].argmax()) == target
-    return loss, right
+        correct += int(logits[place].argmax()) == target
+    return loss, correct
 
 
 def literal_sentence_pair(model: Model, batch: Batch) -> tuple[Tensor, int]:
     pooler, head = model.pooler, model.heads["sentence_pair"]
     assert isinstance(pooler, nn.Module)
-    loss, right = zero(), 0
+    loss, correct = zero(), 0
     for x, label in zip(encoded(model, batch), batch.labels.tolist(), strict=True):
         if label < 0:
             continue
@@ -178,8 +178,8 @@ def literal_sentence_pair(model: Model, batch: Batch) -> tuple[Tensor, int]:
         pooled = erf_gelu(first) if model.config.family == "electra" else torch.tanh(first)
         logits = pooled @ head.dense.weight.T + head.dense.bias  # type: ignore[union-attr,operator]
         loss = loss + surprise(logits, label)
-        right += int(logits.argmax()) == label
-    return loss, right
+        correct += int(logits.argmax()) == label
+    return loss, correct
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ def literal_boundaries(batch: Batch) -> list[Asked]:
             stop = place
             while stop in masked and stop < start + length:
                 stop += 1
-            if batch.inside[place - 1] and batch.inside[stop]:
+            if batch.is_text[place - 1] and batch.is_text[stop]:
                 tokens = range(place, min(stop, place + 15))
                 asked += [Asked(place - 1, stop, token - place, token) for token in tokens]
             place = stop
@@ -216,7 +216,7 @@ def literal_span_boundary(model: Model, batch: Batch) -> tuple[Tensor, int]:
     head: Any = model.heads["span_boundary"]
     x = torch.cat(encoded(model, batch))
     truth = dict(zip(batch.positions.tolist(), batch.targets.tolist(), strict=True))
-    loss, right = zero(), 0
+    loss, correct = zero(), 0
     for one in literal_boundaries(batch):
         joined = torch.cat([x[one.left], x[one.right], head.position.weight[one.place]])
         first = layer_norm(erf_gelu(joined @ head.first.weight.T + head.first.bias),
@@ -225,33 +225,33 @@ def literal_span_boundary(model: Model, batch: Batch) -> tuple[Tensor, int]:
                             head.second_norm)  # fmt: skip
         logits = second @ model.encoder.embeddings.token.weight.T + head.bias
         loss = loss + surprise(logits, truth[one.token])
-        right += int(logits.argmax()) == truth[one.token]
-    return loss, right
+        correct += int(logits.argmax()) == truth[one.token]
+    return loss, correct
 
 
 @dataclass(frozen=True)
 class Detection:
     loss: Tensor
-    right: int
-    found: int
-    hidden: int
+    correct: int
+    true_positives: int
+    positives: int
 
 
-def literal_detection(model: Model, batch: Batch, guesses: Tensor) -> Detection:
+def literal_detection(model: Model, batch: Batch, sampled: Tensor) -> Detection:
     """-sum over all tokens of log D where original, log(1 - D) where replaced."""
     head: Any = model.heads["replaced_token"]
     truth = dict(zip(batch.positions.tolist(), batch.targets.tolist(), strict=True))
-    loss, right, found, hidden = zero(), 0, 0, 0
-    tokens = torch.cat(encoded(model, batch, guesses))
+    loss, correct, true_positives, positives = zero(), 0, 0, 0
+    tokens = torch.cat(encoded(model, batch, sampled))
     for place, x in enumerate(tokens):
         inner = tanh_gelu(x @ head.dense.weight.T + head.dense.bias)
         fake = torch.sigmoid(inner @ head.output.weight[0] + head.output.bias[0])
-        replaced = place in truth and int(guesses[place]) != truth[place]
+        replaced = place in truth and int(sampled[place]) != truth[place]
         loss = loss - torch.log(fake if replaced else 1 - fake)
-        right += bool(fake > 0.5) == replaced
-        found += replaced and bool(fake > 0.5)
-        hidden += replaced
-    return Detection(loss, right, found, hidden)
+        correct += bool(fake > 0.5) == replaced
+        true_positives += replaced and bool(fake > 0.5)
+        positives += replaced
+    return Detection(loss, correct, true_positives, positives)
 
 
 def assert_same_gradients(
@@ -272,43 +272,43 @@ def assert_same_gradients(
 def term_of(objective: Any, model: Model, batch: Batch) -> tuple[Tensor, int]:
     inputs = to_inputs(batch, CPU)
     term = objective.term(model, inputs.encode(model), inputs)
-    return term.loss, int(term.right)
+    return term.loss, int(term.counts[0])
 
 
 # Masked language.
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_masked_language(family: str) -> None:
+def test_masked_lm(family: str) -> None:
     single = family == "roberta"  # its samples have no segment of type 1
     types = 1 if single else 2
-    model = make_model(make_config(family, type_vocab_size=types), ["masked_language"])
+    model = make_model(make_config(family, type_vocab_size=types), ["masked_lm"])
     batch = some_batch()
-    batch = replace(batch, types=np.zeros_like(batch.types)) if single else batch
-    loss, right = term_of(MaskedLanguage(), model, batch)
-    literal, expected = literal_masked_language(model, batch)
+    batch = replace(batch, token_types=np.zeros_like(batch.token_types)) if single else batch
+    loss, correct = term_of(MaskedLM(), model, batch)
+    literal, expected = literal_masked_lm(model, batch)
     torch.testing.assert_close(loss, literal, rtol=1e-10, atol=0)
-    assert right == expected
-    assert MaskedLanguage().count(batch) == 11
+    assert correct == expected
+    assert MaskedLM().count(batch) == 11
     assert_same_gradients(loss, literal, model)
 
 
-def test_masked_language_counts_right_guesses() -> None:
-    model = make_model(make_config("albert"), ["masked_language"])
+def test_masked_lm_counts_correct_predictions() -> None:
+    model = make_model(make_config("albert"), ["masked_lm"])
     batch = some_batch()
-    head: Any = model.heads["masked_language"]
+    head: Any = model.heads["masked_lm"]
     with torch.no_grad():
         head.bias.zero_()[9] = 1e4
-    assert term_of(MaskedLanguage(), model, batch)[1] == (batch.targets == 9).sum()
+    assert term_of(MaskedLM(), model, batch)[1] == (batch.targets == 9).sum()
     lucky = replace(batch, targets=np.full_like(batch.targets, 9))
-    assert term_of(MaskedLanguage(), model, lucky)[1] == 11
+    assert term_of(MaskedLM(), model, lucky)[1] == 11
 
 
-def test_masked_language_of_nothing() -> None:
-    model = make_model(make_config("albert"), ["masked_language"])
+def test_masked_lm_of_nothing() -> None:
+    model = make_model(make_config("albert"), ["masked_lm"])
     batch = make_batch([[4, 4], [6]], [[], []])
-    loss, right = term_of(MaskedLanguage(), model, batch)
-    assert (loss.item(), right, MaskedLanguage().count(batch)) == (0, 0, 0)
+    loss, correct = term_of(MaskedLM(), model, batch)
+    assert (loss.item(), correct, MaskedLM().count(batch)) == (0, 0, 0)
 
 
 # Sentence pairs.
@@ -318,11 +318,11 @@ def test_masked_language_of_nothing() -> None:
 def test_sentence_pair(family: str) -> None:
     model = make_model(make_config(family), ["sentence_pair"])
     batch = some_batch()
-    objective = SentencePair("sentence_order")
-    loss, right = term_of(objective, model, batch)
+    objective = SentenceOrder()
+    loss, correct = term_of(objective, model, batch)
     literal, expected = literal_sentence_pair(model, batch)
     torch.testing.assert_close(loss.double(), literal, rtol=1e-6, atol=0)
-    assert right == expected
+    assert correct == expected
     assert objective.count(batch) == 3
     assert_same_gradients(loss, literal, model, tolerance=1e-5)
 
@@ -330,9 +330,9 @@ def test_sentence_pair(family: str) -> None:
 def test_unlabelled_pairs_are_not_asked() -> None:
     model = make_model(make_config("albert"), ["sentence_pair"])
     batch = make_batch([[5, 5], [7], [4, 3]], [[], [], []], [0, -1, 1])
-    objective = SentencePair("sentence_order")
+    objective = SentenceOrder()
     without, _ = term_of(objective, model, make_batch([[5, 5]], [[]], [0]))
-    alone = batch.part(2, 3)
+    alone = batch.slice(2, 3)
     loss, _ = term_of(objective, model, batch)
     torch.testing.assert_close(loss, without + term_of(objective, model, alone)[0])
 
@@ -340,9 +340,9 @@ def test_unlabelled_pairs_are_not_asked() -> None:
 def test_no_labelled_pair_at_all() -> None:
     model = make_model(make_config("albert"), ["sentence_pair"])
     batch = some_batch([-1, -1, -1, -1])
-    objective = SentencePair("sentence_order")
-    loss, right = term_of(objective, model, batch)
-    assert (loss.item(), right, objective.count(batch)) == (0, 0, 0)
+    objective = SentenceOrder()
+    loss, correct = term_of(objective, model, batch)
+    assert (loss.item(), correct, objective.count(batch)) == (0, 0, 0)
     gradients = torch.autograd.grad(loss, list(model.parameters()), materialize_grads=True,
                                     allow_unused=True)  # fmt: skip
     assert all((gradient == 0).all() for gradient in gradients)
@@ -392,12 +392,12 @@ def test_boundaries_of_any_batch(data: st.DataObject) -> None:
         whole = make_batch([segments], [[]])
         chosen = data.draw(st.lists(st.booleans(), min_size=len(whole.ids),
                                     max_size=len(whole.ids)))  # fmt: skip
-        masked.append(np.flatnonzero(whole.inside & np.array(chosen)).tolist())
+        masked.append(np.flatnonzero(whole.is_text & np.array(chosen)).tolist())
     batch = make_batch(texts, masked)
     found = found_boundaries(batch)
     assert found == literal_boundaries(batch)
-    assert all(one.place < MOST == 15 for one in found)
-    parts = [SpanBoundary().count(part) for part in cut(batch, 20)]
+    assert all(one.place < MAX_PAIR_TARGETS == 15 for one in found)
+    parts = [SpanBoundary().count(part) for part in split_by_tokens(batch, 20)]
     assert sum(parts) == SpanBoundary().count(batch) == len(found)
 
 
@@ -406,10 +406,10 @@ def test_span_boundary(family: str) -> None:
     model = make_model(make_config(family), ["span_boundary"])
     masked = [[3, 4, 5], [*range(2, 20), 25], [1, 2, 5, 9]]
     batch = make_batch([[9], [30], [9]], masked)
-    loss, right = term_of(SpanBoundary(), model, batch)
+    loss, correct = term_of(SpanBoundary(), model, batch)
     literal, expected = literal_span_boundary(model, batch)
     torch.testing.assert_close(loss, literal, rtol=1e-10, atol=0)
-    assert right == expected
+    assert correct == expected
     assert SpanBoundary().count(batch) == 3 + 15 + 1 + 1
     assert_same_gradients(loss, literal, model)
 
@@ -418,8 +418,8 @@ def test_no_span_with_boundaries() -> None:
     model = make_model(make_config("bert"), ["span_boundary"])
     for masked in ([[1], [9]], [[], []]):
         batch = make_batch([[5], [9]], masked)
-        loss, right = term_of(SpanBoundary(), model, batch)
-        assert (loss.item(), right, SpanBoundary().count(batch)) == (0, 0, 0)
+        loss, correct = term_of(SpanBoundary(), model, batch)
+        assert (loss.item(), correct, SpanBoundary().count(batch)) == (0, 0, 0)
 
 
 # ELECTRA.
@@ -429,8 +429,8 @@ def make_electra(seed: int = 0, weight: float = 50.0) -> Learner:
     """A discriminator and a generator of half its width, with one set of embeddings."""
     model = make_model(make_config("electra"), ["replaced_token"], seed)
     small = make_config("electra", hidden_size=6, num_attention_heads=1, intermediate_size=10)
-    generator = make_model(small, ["masked_language"], seed + 1)
-    return Learner(model, objectives(["replaced_token"], "electra", weight), generator)
+    generator = make_model(small, ["masked_lm"], seed + 1)
+    return Learner(model, build_objectives(["replaced_token"], weight), generator)
 
 
 def test_embeddings_are_shared() -> None:
@@ -446,7 +446,7 @@ def test_embeddings_are_shared() -> None:
 
 def test_embeddings_of_other_shapes_cannot_be_shared() -> None:
     model = make_model(make_config("electra"), ["replaced_token"])
-    other = make_model(make_config("electra", vocab_size=VOCABULARY + 1), ["masked_language"])
+    other = make_model(make_config("electra", vocab_size=VOCABULARY + 1), ["masked_lm"])
     with pytest.raises(SettingsError, match="cannot be shared"):
         Learner(model, [ReplacedToken()], other)
 
@@ -456,16 +456,17 @@ def test_replaced_token_and_its_generator() -> None:
     assert learner.generator is not None
     inputs = to_inputs(batch, CPU)
     first, second = learner(inputs)
-    literal, right = literal_masked_language(learner.generator, batch)
+    literal, correct = literal_masked_lm(learner.generator, batch)
     torch.testing.assert_close(first.loss, literal, rtol=1e-10, atol=0)
-    assert int(first.right) == right
-    assert first.found is None
-    guesses = replace_tokens(learner.generator, inputs)[1].ids
-    detection = literal_detection(learner.model, batch, guesses)
+    assert int(first.counts[0]) == correct
+    assert learner.objectives[0].counters == ("correct",)
+    sampled = replace_tokens(learner.generator, inputs)[1].ids
+    detection = literal_detection(learner.model, batch, sampled)
     torch.testing.assert_close(second.loss.double(), detection.loss, rtol=1e-6, atol=0)
-    found = (int(second.right), int(second.found), int(second.hidden))
-    assert found == (detection.right, detection.found, detection.hidden)
-    assert 0 < detection.hidden <= len(batch.positions)
+    assert learner.objectives[1].counters == ("correct", "true_positives", "positives")
+    found = tuple(int(count) for count in second.counts)
+    assert found == (detection.correct, detection.true_positives, detection.positives)
+    assert 0 < detection.positives <= len(batch.positions)
     assert_same_gradients(first.loss + 50 * second.loss, literal + 50 * detection.loss, learner,
                           tolerance=1e-4)  # fmt: skip
 
@@ -482,9 +483,9 @@ def test_only_masked_tokens_are_replaced_and_no_mask_is_left() -> None:
 
 def test_names_weights_and_counts_of_electra() -> None:
     learner, batch = make_electra(), some_batch()
-    assert [one.name for one in learner.objectives] == ["masked_language", "replaced_token"]
+    assert [one.name for one in learner.objectives] == ["masked_lm", "replaced_token"]
     assert [one.weight for one in learner.objectives] == [1, 50]
-    assert [one.extra for one in learner.objectives] == [0, 0]
+    assert [one.count_offset for one in learner.objectives] == [0, 0]
     assert learner.counts(batch) == [len(batch.positions), len(batch.ids)]
     assert make_electra(weight=7).objectives[1].weight == 7
     assert list(learner.folders()) == ["model", "generator"]
@@ -515,23 +516,23 @@ def test_gradients_of_both_losses_add_up_in_the_embeddings() -> None:
 def with_favourite(learner: Learner, piece: int) -> Learner:
     """The generator says nothing but this."""
     assert learner.generator is not None
-    head: Any = learner.generator.heads["masked_language"]
+    head: Any = learner.generator.heads["masked_lm"]
     with torch.no_grad():
         head.bias.fill_(-1e4)[piece] = 1e4
     return learner
 
 
-def test_a_guess_that_is_right_counts_as_original() -> None:
+def test_a_sample_that_is_correct_counts_as_original() -> None:
     learner, batch = with_favourite(make_electra(), 9), some_batch()
     lucky = replace(batch, targets=np.full_like(batch.targets, 9))
     _, detection = learner(to_inputs(lucky, CPU))
-    assert int(detection.hidden) == 0
+    assert int(detection.counts[2]) == 0
     unlucky = replace(batch, targets=np.full_like(batch.targets, 8))
     _, detection = learner(to_inputs(unlucky, CPU))
-    assert int(detection.hidden) == len(batch.positions)
+    assert int(detection.counts[2]) == len(batch.positions)
     half = replace(batch, targets=np.where(np.arange(11) < 5, 9, 8).astype(np.int32))
     _, detection = learner(to_inputs(half, CPU))
-    assert int(detection.hidden) == 6
+    assert int(detection.counts[2]) == 6
 
 
 def many_alike(count: int) -> Batch:
@@ -546,20 +547,20 @@ def many_alike(count: int) -> Batch:
     )
 
 
-def test_guesses_follow_the_generators_softmax() -> None:
+def test_samples_follow_the_generators_softmax() -> None:
     learner, count = make_electra(), 50_000
     generator, batch = learner.generator, many_alike(count)
     assert generator is not None
     with torch.no_grad():
         _, inputs = replace_tokens(generator, to_inputs(batch, CPU))
-        (x,) = encoded(generator, batch.part(0, 1))
-        shares = all_logits(generator, x, generator.heads["masked_language"]).softmax(-1)
-    guesses = inputs.ids.view(count, -1)[:, [2, 3, 5]]
+        (x,) = encoded(generator, batch.slice(0, 1))
+        shares = all_logits(generator, x, generator.heads["masked_lm"]).softmax(-1)
+    sampled = inputs.ids.view(count, -1)[:, [2, 3, 5]]
     for column, place in enumerate((2, 3, 5)):
-        found = np.bincount(guesses[:, column].numpy(), minlength=VOCABULARY)
+        found = np.bincount(sampled[:, column].numpy(), minlength=VOCABULARY)
         assert_distributed(found, shares[place].numpy() * count)
     table = np.zeros((VOCABULARY, VOCABULARY))  # neighbours are drawn independently
-    np.add.at(table, (guesses[:, 0].numpy(), guesses[:, 1].numpy()), 1)
+    np.add.at(table, (sampled[:, 0].numpy(), sampled[:, 1].numpy()), 1)
     expected = np.outer(shares[2].numpy(), shares[3].numpy()) * count
     enough = expected >= 5
     rest, expected_rest = table[~enough].sum(), expected[~enough].sum()
@@ -567,18 +568,18 @@ def test_guesses_follow_the_generators_softmax() -> None:
 
 
 @pytest.mark.parametrize("tokens", [1, 20, 31, 1000])
-def test_guesses_do_not_depend_on_how_a_batch_is_cut(tokens: int) -> None:
+def test_samples_do_not_depend_on_how_a_batch_is_cut(tokens: int) -> None:
     learner, batch = make_electra(), some_batch()
     assert learner.generator is not None
     whole = replace_tokens(learner.generator, to_inputs(batch, CPU))[1].ids
     parts = [replace_tokens(learner.generator, to_inputs(part, CPU))[1].ids
-             for part in cut(batch, tokens)]  # fmt: skip
+             for part in split_by_tokens(batch, tokens)]  # fmt: skip
     assert torch.equal(whole, torch.cat(parts))
     with torch.no_grad():
         assert torch.equal(whole, replace_tokens(learner.generator, to_inputs(batch, CPU))[1].ids)
 
 
-def test_names_decide_the_guesses() -> None:
+def test_names_decide_the_samples() -> None:
     learner, batch = make_electra(), many_alike(50)
     assert learner.generator is not None
     rows = replace_tokens(learner.generator, to_inputs(batch, CPU))[1].ids.view(50, -1)
@@ -592,66 +593,67 @@ def test_names_decide_the_guesses() -> None:
 # A whole step: sums over counts.
 
 
-def stepped(learner: Learner, batch: Batch, at_once: int = 10_000) -> list[Tensor]:
+def stepped(learner: Learner, batch: Batch, micro_batch_tokens: int = 10_000) -> list[Tensor]:
     """The gradients of one step that moves nothing."""
     optimizer = torch.optim.SGD(learner.parameters(), lr=0.0)
-    stepper = Stepper(learner, optimizer, Group(), clip=0.0, at_once=at_once, seed=0,
-                      precision="fp32")  # fmt: skip
-    outcome = stepper(batch, 0, 0.0, None, [])
-    assert outcome.applied
+    step = TrainingStep(
+        learner, optimizer, DistributedGroup(), gradient_clipping=0.0,
+        micro_batch_tokens=micro_batch_tokens, seed=0, precision="fp32",
+    )  # fmt: skip
+    assert step(batch, 0, 0.0).applied
     return [parameter.grad.clone() for parameter in learner.parameters()]  # type: ignore[union-attr]
 
 
 def assert_step_equals(learner: Learner, batch: Batch, literal: Tensor, tolerance: float) -> None:
     theirs = torch.autograd.grad(literal, list(learner.parameters()), allow_unused=True,
                                  materialize_grads=True)  # fmt: skip
-    for at_once in (10_000, 30, 1):
-        mine = stepped(learner, batch, at_once)
+    for micro_batch_tokens in (10_000, 30, 1):
+        mine = stepped(learner, batch, micro_batch_tokens)
         torch.testing.assert_close(mine, list(theirs), rtol=tolerance, atol=tolerance)
 
 
 def test_albert_step_is_the_mean_over_masked_tokens_plus_the_mean_over_labelled_pairs() -> None:
-    heads = ("masked_language", "sentence_pair")
-    model = make_model(make_config("albert"), heads)
-    learner, batch = Learner(model, objectives(heads, "albert")), some_batch()
-    assert [one.name for one in learner.objectives] == ["masked_language", "sentence_order"]
-    masked, pairs = literal_masked_language(model, batch)[0], literal_sentence_pair(model, batch)[0]
+    names = ["masked_lm", "sentence_order"]
+    model = make_model(make_config("albert"), heads_of(names))
+    learner, batch = Learner(model, build_objectives(names)), some_batch()
+    assert [one.name for one in learner.objectives] == names
+    masked, pairs = literal_masked_lm(model, batch)[0], literal_sentence_pair(model, batch)[0]
     assert_step_equals(learner, batch, masked / 11 + pairs / 3, 1e-5)
 
 
 def test_a_step_without_labelled_pairs_learns_the_rest() -> None:
-    heads = ("masked_language", "sentence_pair")
-    model = make_model(make_config("bert"), heads)
-    learner = Learner(model, objectives(heads, "bert"))
+    names = ["masked_lm", "next_sentence"]
+    model = make_model(make_config("bert"), heads_of(names))
+    learner = Learner(model, build_objectives(names))
     assert learner.objectives[1].name == "next_sentence"
     batch = some_batch([-1, -1, -1, -1])
-    assert_step_equals(learner, batch, literal_masked_language(model, batch)[0] / 11, 1e-8)
+    assert_step_equals(learner, batch, literal_masked_lm(model, batch)[0] / 11, 1e-8)
 
 
 def test_spanbert_step_divides_by_pairs_and_one() -> None:
-    heads = ("masked_language", "span_boundary")
-    model = make_model(make_config("bert"), heads)
-    learner = Learner(model, objectives(heads, "spanbert"))
+    names = ["masked_lm", "span_boundary"]
+    model = make_model(make_config("bert"), heads_of(names))
+    learner = Learner(model, build_objectives(names))
     batch = make_batch([[9], [30], [9]], [[3, 4, 5], [*range(2, 20), 25], [1, 2, 5, 9]])
-    masked, spans = literal_masked_language(model, batch)[0], literal_span_boundary(model, batch)[0]
+    masked, spans = literal_masked_lm(model, batch)[0], literal_span_boundary(model, batch)[0]
     assert learner.counts(batch) == [26, 20]
     assert_step_equals(learner, batch, masked / 26 + spans / (20 + 1), 1e-8)
 
 
 def test_a_step_without_boundaries_learns_the_rest() -> None:
-    heads = ("masked_language", "span_boundary")
-    model = make_model(make_config("bert"), heads)
-    learner = Learner(model, objectives(heads, "spanbert"))
+    names = ["masked_lm", "span_boundary"]
+    model = make_model(make_config("bert"), heads_of(names))
+    learner = Learner(model, build_objectives(names))
     batch = make_batch([[9], [5]], [[1, 2], [5]])
-    assert_step_equals(learner, batch, literal_masked_language(model, batch)[0] / 3, 1e-8)
+    assert_step_equals(learner, batch, literal_masked_lm(model, batch)[0] / 3, 1e-8)
 
 
 def test_electra_step_averages_detection_over_all_tokens_and_weighs_it_fifty() -> None:
     learner, batch = make_electra(), some_batch()
     assert learner.generator is not None
-    guesses = replace_tokens(learner.generator, to_inputs(batch, CPU))[1].ids
-    masked = literal_masked_language(learner.generator, batch)[0]
-    detection = literal_detection(learner.model, batch, guesses).loss
+    sampled = replace_tokens(learner.generator, to_inputs(batch, CPU))[1].ids
+    masked = literal_masked_lm(learner.generator, batch)[0]
+    detection = literal_detection(learner.model, batch, sampled).loss
     literal = masked / len(batch.positions) + 50 * detection / len(batch.ids)
     assert_step_equals(learner, batch, literal, 1e-5)
 
@@ -661,4 +663,4 @@ def test_inputs_have_types_only_where_there_are_two() -> None:
     assert to_inputs(make_batch([[4], [6]], [[], []]), CPU).types is None
     types = to_inputs(some_batch(), CPU).types
     assert types is not None
-    assert types.tolist() == some_batch().types.tolist()
+    assert types.tolist() == some_batch().token_types.tolist()

@@ -16,9 +16,8 @@ import pytest
 from hypothesis import given, settings
 from pydantic import ValidationError
 
-from litebert.base.batch import Batch
-from litebert.corpus.batch import join
-from litebert.objectives.masking import Masker, Masking, budgets, choose, find_words
+from litebert.base.batches import Batch, concatenate
+from litebert.objectives.masking import Masker, Masking, choose, find_words, mask_counts
 from tests.corpus.stores import (
     SPECIAL,
     assert_distributed,
@@ -67,9 +66,9 @@ def make_batch(shapes: list[Shape], seed: int = 0, cut_first: bool = False) -> B
         lengths.append(len(ids) - before)
     return Batch(
         ids=np.array(ids, dtype=np.int32),
-        types=np.array(types, dtype=np.int8),
-        inside=np.array(inside, dtype=bool),
-        begins=np.array(begins, dtype=bool),
+        token_types=np.array(types, dtype=np.int8),
+        is_text=np.array(inside, dtype=bool),
+        segment_starts=np.array(begins, dtype=bool),
         lengths=np.array(lengths, dtype=np.int64),
         labels=np.zeros(len(shapes), dtype=np.int8),
         keys=chance.integers(0, 2**64, len(shapes), dtype=np.uint64),
@@ -96,7 +95,7 @@ def word_bounds(batch: Batch) -> list[tuple[int, int]]:
     """[start, end) of every word, told token by token."""
     bounds: list[list[int]] = []
     for place, (one, inside, begins) in enumerate(
-        zip(batch.ids.tolist(), batch.inside.tolist(), batch.begins.tolist(), strict=True)
+        zip(batch.ids.tolist(), batch.is_text.tolist(), batch.segment_starts.tolist(), strict=True)
     ):
         if not inside:
             continue
@@ -136,9 +135,9 @@ def test_any_batch(
 ) -> None:
     batch = make_batch(shapes, seed, cut_first)
     before = batch.ids.copy()
-    found = mask(batch, unit=unit, rounding=rounding, most=most)
+    found = mask(batch, unit=unit, rounding=rounding, max_predictions=most)
     assert (batch.ids == before).all(), "the batch given was changed"
-    assert batch.inside[found.positions].all()
+    assert batch.is_text[found.positions].all()
     assert (np.diff(found.positions) > 0).all()
     assert found.targets.tolist() == before[found.positions].tolist()
     hidden = np.zeros(len(before), dtype=bool)
@@ -146,10 +145,10 @@ def test_any_batch(
     assert (found.ids[~hidden] == before[~hidden]).all()
     for name in ("types", "inside", "begins", "lengths", "labels", "keys"):
         assert getattr(found, name) is getattr(batch, name)
-    counts = np.bincount(batch.sequence[found.positions], minlength=len(batch))
+    counts = np.bincount(batch.sequence_ids[found.positions], minlength=len(batch))
     bounds = word_bounds(batch)
     for number, (length, count) in enumerate(zip(batch.lengths.tolist(), counts, strict=True)):
-        text = int(batch.inside[batch.sequence == number].sum())
+        text = int(batch.is_text[batch.sequence_ids == number].sum())
         if rounding == "random":
             low = min(max(math.floor(0.15 * length), 1), most or length)
             high = min(max(math.ceil(0.15 * length), 1), most or length)
@@ -160,7 +159,7 @@ def test_any_batch(
             assert min(low, text) <= count
         if unit == "word" and rounding != "random":
             free = [end - start for start, end in bounds
-                    if batch.sequence[start] == number and not hidden[start]]  # fmt: skip
+                    if batch.sequence_ids[start] == number and not hidden[start]]  # fmt: skip
             assert all(size > high - count for size in free), "a word that fits was left out"
     if unit in ("word", "ngram"):
         assert all(hidden[start:end].all() or not hidden[start:end].any() for start, end in bounds)
@@ -172,14 +171,14 @@ def test_budgets_are_exact_at_every_length(rounding: Any, most: int | None) -> N
     batch = make_batch([[[1]]])
     lengths = np.arange(3, 1025)
     many = replace(batch, lengths=lengths, keys=np.arange(len(lengths), dtype=np.uint64))
-    found = budgets(many, Masking(rounding=rounding, most=most))
+    found = mask_counts(many, Masking(rounding=rounding, max_predictions=most))
     assert found.tolist() == [wanted_budget(n, rounding, most) for n in lengths.tolist()]
 
 
 def test_google_masks_twenty_of_512() -> None:
     batch = alike([[1] * 300, [1] * 209], 20)
     assert batch.lengths[0] == 512
-    assert len(mask(batch, most=20).positions) == 20 * 20
+    assert len(mask(batch, max_predictions=20).positions) == 20 * 20
     assert len(mask(batch).positions) == 77 * 20
 
 
@@ -187,7 +186,7 @@ def test_roberta_rounds_at_random_and_right_on_average() -> None:
     """int(0.15 n + U(0, 1))."""
     for length in (20, 21, 23, 26, 128):
         batch = alike([[1] * (length - 2)], 20_000)
-        found = budgets(batch, Masking(rounding="random"))
+        found = mask_counts(batch, Masking(rounding="random"))
         share = 0.15 * length % 1
         assert set(found.tolist()) <= {math.floor(0.15 * length), math.ceil(0.15 * length)}
         up = float((found > math.floor(0.15 * length)).mean())
@@ -199,7 +198,7 @@ def test_the_budget_is_filled_where_words_are_single_pieces(unit: str) -> None:
     for length in (16, 40, 128):
         batch = alike([[1] * (length // 2), [1] * (length - length // 2 - 3)], 300)
         found = mask(batch, unit=unit)
-        counts = np.bincount(batch.sequence[found.positions], minlength=300)
+        counts = np.bincount(batch.sequence_ids[found.positions], minlength=300)
         assert (counts == wanted_budget(length)).all()
 
 
@@ -222,7 +221,7 @@ def test_an_empty_batch_stays_empty(unit: str) -> None:
 def test_every_token_is_hidden_as_often_as_any_other(unit: str) -> None:
     batch = alike([[1] * 17, [1] * 20], 20_000)
     found = mask(batch, unit=unit)
-    places = np.bincount(batch.offset[found.positions], minlength=40)
+    places = np.bincount(batch.position_ids[found.positions], minlength=40)
     assert places[[0, 18, 39]].tolist() == [0, 0, 0]
     text = places[[place for place in range(40) if place not in (0, 18, 39)]]
     assert_distributed(text, np.full(37, text.sum() / 37))
@@ -231,12 +230,12 @@ def test_every_token_is_hidden_as_often_as_any_other(unit: str) -> None:
 def chosen_runs(batch: Batch, options: Masking) -> list[list[list[int]]]:
     """For each sequence the runs that hid something, in the order in which they were chosen."""
     tokenizer = make_tokenizer()
-    starts = (tokenizer.word_starts[batch.ids] | batch.begins) & batch.inside
+    starts = (tokenizer.word_starts[batch.ids] | batch.segment_starts) & batch.is_text
     runs = choose(batch, find_words(batch, starts), options)
     found: list[dict[int, list[int]]] = [{} for _ in range(len(batch))]
     for place in np.flatnonzero(runs).tolist():
-        sequence = int(batch.sequence[place])
-        found[sequence].setdefault(int(runs[place]), []).append(int(batch.offset[place]))
+        sequence = int(batch.sequence_ids[place])
+        found[sequence].setdefault(int(runs[place]), []).append(int(batch.position_ids[place]))
     return [[tokens for _, tokens in sorted(one.items())] for one in found]
 
 
@@ -288,7 +287,7 @@ def test_ngrams_are_distributed_like_the_literal_rule(shape: Shape) -> None:
     batch = alike(shape, 2500 if len(shape[0]) < 100 else 600)
     count = len(batch)
     budget = wanted_budget(int(batch.lengths[0]), most=20)
-    ours = chosen_runs(batch, Masking(most=20))
+    ours = chosen_runs(batch, Masking(max_predictions=20))
     chance = random.Random(0)
     literal = [literal_ngrams(shape, budget, chance) for _ in range(count)]
     starts = {start for start, _ in word_bounds(make_batch([shape]))}
@@ -317,7 +316,7 @@ def test_ngram_lengths_as_drawn() -> None:
     assert_distributed(
         np.bincount(lengths, minlength=4)[1:], np.array([6, 3, 2]) / 11 * len(lengths)
     )
-    five = [runs[0] for runs in chosen_runs(batch, Masking(longest=5))]
+    five = [runs[0] for runs in chosen_runs(batch, Masking(max_ngram=5))]
     lengths = [len(run) for run in five if run[0] <= 74]
     chances = 1 / np.arange(1, 6)
     assert_distributed(np.bincount(lengths)[1:], chances / chances.sum() * len(lengths))
@@ -326,7 +325,7 @@ def test_ngram_lengths_as_drawn() -> None:
 def test_runs_never_cross_a_separator() -> None:
     batch = alike([[1] * 4, [1] * 4, [1] * 4], 2000)
     for unit in ("ngram", "span"):
-        for runs in chosen_runs(batch, Masking(unit=unit, share=0.4)):
+        for runs in chosen_runs(batch, Masking(unit=unit, fraction=0.4)):
             assert (
                 all(two - one == 1 for run in runs for one, two in pairwise(run)) or unit == "span"
             )
@@ -376,7 +375,7 @@ def test_spans_are_distributed_like_the_literal_rule(words: list[int]) -> None:
     found = mask(batch, unit="span", rounding="up")
     ours: list[set[int]] = [set() for _ in range(count)]
     for place in found.positions.tolist():
-        ours[int(batch.sequence[place])].add(int(batch.offset[place]))
+        ours[int(batch.sequence_ids[place])].add(int(batch.position_ids[place]))
     chance = random.Random(0)
     literal = [literal_spans(words, budget, chance) for _ in range(count)]
     assert {len(hidden) for hidden in ours} == {budget}
@@ -422,7 +421,7 @@ def test_eighty_ten_ten(unit: str) -> None:
 @pytest.mark.parametrize(("hidden", "other"), [(0.85, 0.0), (1.0, 0.0), (0.0, 1.0), (0.0, 0.0)])
 def test_other_shares(hidden: float, other: float) -> None:
     """ELECTRA: 85 % [MASK], the rest unchanged."""
-    found = mask(alike([[1] * 60], 2000), unit="token", mask=hidden, random=other)
+    found = mask(alike([[1] * 60], 2000), unit="token", mask_fraction=hidden, random_fraction=other)
     counts = np.bincount(kinds(found), minlength=3)
     assert_distributed(counts, expected_kinds((hidden, other, 1 - hidden - other)) * counts.sum())
 
@@ -437,9 +436,9 @@ def test_each_piece_is_decided_on_its_own() -> None:
 
 
 @pytest.mark.parametrize("unit", ["span", "ngram"])
-def test_together_is_one_decision_for_each_merged_run(unit: str) -> None:
+def test_per_span_is_one_decision_for_each_merged_run(unit: str) -> None:
     batch = alike([[1, 2] * 12, [1] * 20], 6000)
-    found = mask(batch, unit=unit, together=True, specials=False)
+    found = mask(batch, unit=unit, per_span=True, random_special_tokens=False)
     kind = kinds(found)
     begins = np.append(True, np.diff(found.positions) > 1)
     run = np.cumsum(begins) - 1
@@ -459,7 +458,9 @@ def test_together_is_one_decision_for_each_merged_run(unit: str) -> None:
 @pytest.mark.parametrize("specials", [True, False])
 def test_random_tokens_are_uniform(specials: bool) -> None:
     batch = alike([[1] * 100], 6000)
-    found = mask(batch, unit="token", mask=0.0, random=1.0, specials=specials)
+    found = mask(
+        batch, unit="token", mask_fraction=0.0, random_fraction=1.0, random_special_tokens=specials
+    )
     counts = np.bincount(found.ids[found.positions], minlength=VOCABULARY)
     expected = np.full(VOCABULARY, 1.0)
     expected[:5] = specials
@@ -468,7 +469,9 @@ def test_random_tokens_are_uniform(specials: bool) -> None:
 
 def test_the_filler_does_not_depend_on_the_decision() -> None:
     batch = alike([[1] * 100], 10_000)
-    found = mask(batch, unit="token", mask=0.4, random=0.2, specials=False)
+    found = mask(
+        batch, unit="token", mask_fraction=0.4, random_fraction=0.2, random_special_tokens=False
+    )
     replaced = found.ids[found.positions][kinds(found) == 1]
     counts = np.bincount(replaced, minlength=VOCABULARY)[5:]
     same = np.bincount(found.targets[kinds(found) == 1], minlength=VOCABULARY)[5:]
@@ -480,23 +483,23 @@ def test_the_filler_does_not_depend_on_the_decision() -> None:
 
 
 @pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("together", [False, True])
-def test_a_sample_is_masked_alike_in_any_batch(unit: str, together: bool) -> None:
+@pytest.mark.parametrize("per_span", [False, True])
+def test_a_sample_is_masked_alike_in_any_batch(unit: str, per_span: bool) -> None:
     chance = np.random.default_rng(0)
     batches = [
         make_batch([[chance.integers(1, 4, int(chance.integers(1, 30))).tolist()
                      for _ in range(int(chance.integers(1, 3)))]], seed)
         for seed in range(30)
     ]  # fmt: skip
-    options = {"unit": unit, "together": together, "rounding": "random"}
+    options = {"unit": unit, "per_span": per_span, "rounding": "random"}
     alone = [mask(batch, **options) for batch in batches]
     for seed in range(5):
         order = np.random.default_rng(seed).permutation(30)[: 30 - 5 * seed].tolist()
-        found = mask(join([batches[number] for number in order]), **options)
+        found = mask(concatenate([batches[number] for number in order]), **options)
         for place, number in enumerate(order):
             here = slice(found.starts[place], found.starts[place] + found.lengths[place])
             assert found.ids[here].tolist() == alone[number].ids.tolist()
-            inside = found.positions[found.sequence[found.positions] == place]
+            inside = found.positions[found.sequence_ids[found.positions] == place]
             assert (inside - found.starts[place]).tolist() == alone[number].positions.tolist()
 
 
@@ -511,8 +514,9 @@ def test_names_decide_the_mask() -> None:
 
 
 @pytest.mark.parametrize("wrong", [
-    {"mask": 0.8, "random": 0.3}, {"share": 0.0}, {"share": 1.0}, {"most": 0}, {"longest": 0},
-    {"unit": "letter"}, {"rounding": "down"}, {"mask": -0.1},
+    {"mask_fraction": 0.8, "random_fraction": 0.3}, {"fraction": 0.0}, {"fraction": 1.0},
+    {"max_predictions": 0}, {"max_ngram": 0}, {"unit": "letter"}, {"rounding": "down"},
+    {"mask_fraction": -0.1},
 ])  # fmt: skip
 def test_settings_that_make_no_sense_are_refused(wrong: dict) -> None:
     with pytest.raises(ValidationError):

@@ -14,11 +14,10 @@ from hypothesis import given, settings
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from litebert.base.batch import Batch, cut
+from litebert.base.batches import Batch, concatenate, split_by_tokens
 from litebert.base.errors import SettingsError
-from litebert.corpus.batch import join
+from litebert.configs.load import load_preset
 from litebert.objectives.masking import Masker, Masking, choose, find_words
-from litebert.presets.load import load_preset
 from tests.corpus.stores import SPECIAL, assert_distributed, binomial_error
 from tests.objectives.test_masking import (
     VOCABULARY,
@@ -31,15 +30,17 @@ from tests.objectives.test_masking import (
     wanted_budget,
 )
 
-ELECTRA: dict[str, Any] = {"unit": "token", "mask": 0.85, "random": 0.0, "repeated": True}
+ELECTRA: dict[str, Any] = {
+    "unit": "token", "mask_fraction": 0.85, "random_fraction": 0.0, "with_replacement": True
+}  # fmt: skip
 SPANBERT = load_preset("spanbert-base").masking
 
 
 def test_the_presets_say_so() -> None:
     electra = load_preset("electra-small").masking
     assert electra == Masking(**ELECTRA)
-    assert (SPANBERT.unit, SPANBERT.rounding, SPANBERT.filler) == ("span", "up", "unigram")
-    assert (SPANBERT.together, SPANBERT.share, SPANBERT.mask) == (True, 0.15, 0.8)
+    assert (SPANBERT.unit, SPANBERT.rounding, SPANBERT.random_tokens) == ("span", "up", "unigram")
+    assert (SPANBERT.per_span, SPANBERT.fraction, SPANBERT.mask_fraction) == (True, 0.15, 0.8)
 
 
 # ELECTRA: places drawn with replacement.
@@ -51,7 +52,7 @@ def test_places_coincide_as_often_as_draws_with_replacement(length: int) -> None
     count = 200_000 // length
     batch = alike([[1] * (length - 2)], count)
     found = mask(batch, **ELECTRA)
-    distinct = np.bincount(batch.sequence[found.positions], minlength=count)
+    distinct = np.bincount(batch.sequence_ids[found.positions], minlength=count)
     places, draws = length - 2, wanted_budget(length)
     missed = (1 - 1 / places) ** draws
     pair = (1 - 2 / places) ** draws  # that two given places are both missed
@@ -62,10 +63,10 @@ def test_places_coincide_as_often_as_draws_with_replacement(length: int) -> None
     assert distinct.min() >= 1
 
 
-def test_a_large_share_still_leaves_tokens_unmasked() -> None:
+def test_a_large_fraction_still_leaves_tokens_unmasked() -> None:
     """With replacement 60 % of draws leave (1 - 1/n)^0.6n = 55 % of tokens; without, 40 %."""
     batch = alike([[1] * 98], 500)
-    found = mask(batch, **ELECTRA, share=0.6)
+    found = mask(batch, **ELECTRA, fraction=0.6)
     hidden = len(found.positions) / (98 * 500)
     assert abs(hidden - (1 - (1 - 1 / 98) ** 60)) < 0.01
 
@@ -73,7 +74,7 @@ def test_a_large_share_still_leaves_tokens_unmasked() -> None:
 def test_all_places_are_drawn_alike() -> None:
     batch = alike([[1] * 17, [1] * 20], 20_000)
     found = mask(batch, **ELECTRA)
-    places = np.bincount(batch.offset[found.positions], minlength=40)
+    places = np.bincount(batch.position_ids[found.positions], minlength=40)
     assert places[[0, 18, 39]].tolist() == [0, 0, 0]
     text = np.delete(places, [0, 18, 39])
     chance = 1 - (1 - 1 / 37) ** wanted_budget(40)
@@ -90,25 +91,25 @@ def test_electra_masks_85_percent_and_keeps_the_rest() -> None:
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
-@given(shapes=shapes, seed=st.integers(0, 10**6), share=st.sampled_from([0.01, 0.15, 0.25, 0.9]))
-def test_any_batch_repeatedly(shapes: list[Shape], seed: int, share: float) -> None:
+@given(shapes=shapes, seed=st.integers(0, 10**6), fraction=st.sampled_from([0.01, 0.15, 0.25, 0.9]))
+def test_any_batch_repeatedly(shapes: list[Shape], seed: int, fraction: float) -> None:
     batch = make_batch(shapes, seed)
-    found = mask(batch, **ELECTRA, share=share)
-    assert batch.inside[found.positions].all()
+    found = mask(batch, **ELECTRA, fraction=fraction)
+    assert batch.is_text[found.positions].all()
     assert (np.diff(found.positions) > 0).all()
     assert (found.targets == batch.ids[found.positions]).all()
-    counts = np.bincount(batch.sequence[found.positions], minlength=len(batch))
-    draws = np.maximum(np.rint(share * batch.lengths), 1)
+    counts = np.bincount(batch.sequence_ids[found.positions], minlength=len(batch))
+    draws = np.maximum(np.rint(fraction * batch.lengths), 1)
     assert (counts >= 1).all()
     assert (counts <= draws).all()
     for number in range(len(batch)):
-        alone = mask(batch.part(number, number + 1), **ELECTRA, share=share)
-        assert alone.ids.tolist() == found.part(number, number + 1).ids.tolist()
+        alone = mask(batch.slice(number, number + 1), **ELECTRA, fraction=fraction)
+        assert alone.ids.tolist() == found.slice(number, number + 1).ids.tolist()
 
 
-def test_repeated_draws_need_single_tokens() -> None:
+def test_draws_with_replacement_need_single_tokens() -> None:
     with pytest.raises(ValidationError, match="token"):
-        Masking(unit="span", repeated=True)
+        Masking(unit="span", with_replacement=True)
 
 
 # SpanBERT: random tokens as the text has them.
@@ -125,7 +126,12 @@ def piece_counts() -> NDArray[np.int64]:
 def fillers(specials: bool, counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """How often each piece came in place of a token, of 200,000."""
     options = Masking(
-        unit="token", share=0.5, mask=0.0, random=1.0, filler="unigram", specials=specials
+        unit="token",
+        fraction=0.5,
+        mask_fraction=0.0,
+        random_fraction=1.0,
+        random_tokens="unigram",
+        random_special_tokens=specials,
     )
     batch = alike([[1] * 98], 4000)
     found = Masker(options, make_tokenizer(), counts)(batch)
@@ -152,7 +158,7 @@ def test_a_text_of_one_piece(piece: int) -> None:
 
 def test_unigram_needs_counts() -> None:
     with pytest.raises(SettingsError, match="counts"):
-        Masker(Masking(filler="unigram"), make_tokenizer())
+        Masker(Masking(random_tokens="unigram"), make_tokenizer())
 
 
 @pytest.mark.filterwarnings("error")
@@ -162,13 +168,17 @@ def test_counts_of_nothing_are_refused_in_a_sentence(specials: bool) -> None:
     counts = np.zeros(VOCABULARY, dtype=np.int64)
     counts[1] = 0 if specials else 9
     with pytest.raises(SettingsError):
-        Masker(Masking(filler="unigram", specials=specials), make_tokenizer(), counts)
+        Masker(
+            Masking(random_tokens="unigram", random_special_tokens=specials),
+            make_tokenizer(),
+            counts,
+        )
 
 
 def test_mean_length_of_spanberts_spans() -> None:
     """Geometric with p = 0.2 over 1 … 10 words, renormalised: 3.80 on average."""
     batch = alike([[1] * 510], 1500)
-    starts = (make_tokenizer().word_starts[batch.ids] | batch.begins) & batch.inside
+    starts = (make_tokenizer().word_starts[batch.ids] | batch.segment_starts) & batch.is_text
     runs = choose(batch, find_words(batch, starts), SPANBERT)
     lengths = []
     for row in runs.reshape(len(batch), -1):
@@ -187,9 +197,9 @@ def test_spanbert_as_a_whole() -> None:
     batch = alike([[1, 2, 1, 3] * 30], 1500)
     counts = piece_counts()
     counts[:105] = 0  # random tokens cannot be what stood there: these continue a word
-    batch = replace(batch, ids=np.where(batch.inside, 7, batch.ids).astype(np.int32))
+    batch = replace(batch, ids=np.where(batch.is_text, 7, batch.ids).astype(np.int32))
     found = Masker(SPANBERT, make_tokenizer(), counts)(batch)
-    hidden = np.bincount(batch.sequence[found.positions], minlength=1500)
+    hidden = np.bincount(batch.sequence_ids[found.positions], minlength=1500)
     assert set(hidden.tolist()) == {wanted_budget(int(batch.lengths[0]), "up")}
     now = found.ids[found.positions]
     kind = np.where(now == SPECIAL.mask, 0, np.where(now == 7, 2, 1))
@@ -222,7 +232,7 @@ def joined(parts: list[Batch]) -> Batch:
     before = np.cumsum([0, *(len(part.ids) for part in parts)])
     moved = [replace(part, positions=part.positions + start)
              for part, start in zip(parts, before[:-1], strict=True)]  # fmt: skip
-    return join(moved)
+    return concatenate(moved)
 
 
 def assert_equal(one: Batch, two: Batch) -> None:
@@ -243,7 +253,7 @@ many_shapes = st.lists(
 @given(shapes=many_shapes, seed=st.integers(0, 10**6), tokens=st.integers(1, 150))
 def test_what_is_cut_can_be_joined(shapes: list[Shape], seed: int, tokens: int) -> None:
     batch = masked_batch(shapes, seed)
-    parts = cut(batch, tokens)
+    parts = split_by_tokens(batch, tokens)
     assert_equal(joined(parts), batch)
     for part in parts:
         assert len(part) == 1 or len(part.ids) <= tokens
@@ -260,9 +270,9 @@ def test_any_part_is_the_batch_of_its_sequences(
     batch = masked_batch(shapes, seed)
     first = data.draw(st.integers(0, len(batch)))
     last = data.draw(st.integers(first, len(batch)))
-    part = batch.part(first, last)
+    part = batch.slice(first, last)
     assert len(part) == last - first
-    mine = (batch.sequence >= first) & (batch.sequence < last)
+    mine = (batch.sequence_ids >= first) & (batch.sequence_ids < last)
     assert part.ids.tolist() == batch.ids[mine].tolist()
     assert part.labels.tolist() == batch.labels[first:last].tolist()
     assert part.keys.tolist() == batch.keys[first:last].tolist()
@@ -272,32 +282,34 @@ def test_any_part_is_the_batch_of_its_sequences(
     again = part.ids.copy()
     again[part.positions] = part.targets
     assert again.tolist() == whole[mine].tolist()
-    assert part.offset.tolist() == batch.offset[mine].tolist()
-    assert_equal(joined([batch.part(0, first), part, batch.part(last, len(batch))]), batch)
+    assert part.position_ids.tolist() == batch.position_ids[mine].tolist()
+    assert_equal(joined([batch.slice(0, first), part, batch.slice(last, len(batch))]), batch)
 
 
 def test_nothing_is_cut_into_nothing() -> None:
-    assert cut(make_batch([]), 10) == []
+    assert split_by_tokens(make_batch([]), 10) == []
     batch = masked_batch([[[1] * 5], [[1] * 50]], 0)
-    assert [part.lengths.tolist() for part in cut(batch, 1)] == [[7], [52]]
-    assert [part.lengths.tolist() for part in cut(batch, 58)] == [[7], [52]]
-    assert [part.lengths.tolist() for part in cut(batch, 59)] == [[7, 52]]
+    assert [part.lengths.tolist() for part in split_by_tokens(batch, 1)] == [[7], [52]]
+    assert [part.lengths.tolist() for part in split_by_tokens(batch, 58)] == [[7], [52]]
+    assert [part.lengths.tolist() for part in split_by_tokens(batch, 59)] == [[7, 52]]
 
 
 # Common pieces, chosen less.
 
 
-def test_common_pieces_are_chosen_less() -> None:
+def test_subsampled_tokens_are_chosen_less() -> None:
     """One token a sequence: which one follows the weights exactly."""
     batch = alike([[1] * 12], 40_000)
-    places = np.flatnonzero(batch.inside[: batch.lengths[0]])
+    places = np.flatnonzero(batch.is_text[: batch.lengths[0]])
     pieces = np.arange(10, 22)
     ids = batch.ids.copy().reshape(len(batch), -1)
     ids[:, places] = pieces
     batch = replace(batch, ids=ids.ravel())
     counts = np.zeros(VOCABULARY, dtype=np.int64)
     counts[pieces] = [10, 10, 20, 20, 50, 50, 100, 100, 400, 900, 2000, 6000]
-    masker = Masker(Masking(unit="token", share=0.01, common=0.002), make_tokenizer(), counts)
+    masker = Masker(
+        Masking(unit="token", fraction=0.01, subsampling=0.002), make_tokenizer(), counts
+    )
     found = masker(batch)
     assert len(found.positions) == len(batch)
     share = counts[pieces] / counts.sum()
@@ -308,25 +320,29 @@ def test_common_pieces_are_chosen_less() -> None:
     assert_distributed(hidden, weights / weights.sum() * len(batch))
 
 
-def test_what_is_hidden_follows_from_the_counts() -> None:
+def test_what_is_masked_follows_from_the_counts() -> None:
     counts = piece_counts()
     plain = Masker(Masking(), make_tokenizer(), counts)
-    assert plain.hidden(counts) is counts
-    hidden = Masker(Masking(unit="token", common=1e-3), make_tokenizer(), counts).hidden(counts)
+    assert plain.masked_counts(counts) is counts
+    hidden = Masker(
+        Masking(unit="token", subsampling=1e-3), make_tokenizer(), counts
+    ).masked_counts(counts)
     share = counts / counts.sum()
     rare = share <= 1e-3
     assert (hidden[rare] == counts[rare]).all()
     np.testing.assert_allclose(hidden[~rare], counts[~rare] * np.sqrt(1e-3 / share[~rare]), atol=1)
 
 
-def test_common_needs_counts_and_is_part_of_the_fingerprint() -> None:
+def test_subsampling_needs_counts_and_is_part_of_the_fingerprint() -> None:
     with pytest.raises(SettingsError, match="counts"):
-        Masker(Masking(unit="token", common=1e-4), make_tokenizer())
-    one = Masker(Masking(unit="token", common=1e-3), make_tokenizer(), piece_counts())
-    two = Masker(Masking(unit="token", common=1e-3), make_tokenizer(), piece_counts()[::-1].copy())
+        Masker(Masking(unit="token", subsampling=1e-4), make_tokenizer())
+    one = Masker(Masking(unit="token", subsampling=1e-3), make_tokenizer(), piece_counts())
+    two = Masker(
+        Masking(unit="token", subsampling=1e-3), make_tokenizer(), piece_counts()[::-1].copy()
+    )
     assert one.fingerprint() != two.fingerprint()
 
 
-def test_common_is_for_single_tokens() -> None:
+def test_subsampling_is_for_single_tokens() -> None:
     with pytest.raises(ValidationError, match="token"):
-        Masking(unit="ngram", common=1e-4)
+        Masking(unit="ngram", subsampling=1e-4)

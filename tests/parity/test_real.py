@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import litebert
-from litebert.presets.load import preset_names
+from litebert.configs.load import preset_names
 from tests.parity.families import build, config
 
 BAR = 1e-5

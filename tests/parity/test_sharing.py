@@ -15,7 +15,7 @@ from litebert.model.model import Model
 
 BAR = 1e-5
 TASKS = {
-    ("masked_language", "sentence_pair"): "AlbertForPreTraining",
+    ("masked_lm", "sentence_pair"): "AlbertForPreTraining",
     ("classification",): "AlbertForSequenceClassification",
     (): "AlbertModel",
 }
@@ -32,8 +32,8 @@ def _config(**changes: object) -> EncoderConfig:
 def _logits(model: Model, heads: tuple[str, ...], ids: torch.Tensor) -> list[torch.Tensor]:
     state = model(ids)
     if not heads:
-        return [state.x_NH.view(*ids.shape, -1), model.pool(state)]
-    found = [getattr(model, head)(state) for head in heads]
+        return [state.x_NH.view(*ids.shape, -1), model.pooler(state)]
+    found = [model.head(head)(state) for head in heads]
     return [found[0].view(*ids.shape, -1), *found[1:]] if len(found) == 2 else found
 
 
@@ -98,7 +98,7 @@ def test_electra_pair_with_shared_embeddings(tmp_path: Path) -> None:
     shape = {"family": "electra", "sharing": "none"}
     discriminator = Model.create(_config(**shape), ("replaced_token",), seed=1).eval()
     small = {"hidden_size": 8, "num_attention_heads": 1, "intermediate_size": 32}
-    generator = Model.create(_config(**shape, **small), ("masked_language",), seed=2).eval()
+    generator = Model.create(_config(**shape, **small), ("masked_lm",), seed=2).eval()
     litebert.share_embeddings(generator, discriminator)
     ids = torch.randint(5, 99, (3, 11))
     for name, model, cls in [
@@ -110,7 +110,7 @@ def test_electra_pair_with_shared_embeddings(tmp_path: Path) -> None:
         assert not any(report.values()), report
         with torch.no_grad():
             head = next(iter(model.heads))
-            mine = getattr(model, head)(model(ids))
+            mine = model.head(head)(model(ids))
             expected = theirs.eval()(ids).logits.flatten(0, 1)
         assert (mine - expected).abs().max().item() <= BAR
     words = [litebert.load(tmp_path / n).encoder.embeddings.token.weight for n in

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import litebert
-from litebert.planning.count import MASKED_SHARE, flops_per_token
+from litebert.base.errors import SettingsError
+from litebert.configs.load import load_preset, preset_names
+from litebert.model.heads import MASKED_FRACTION
+from litebert.planning.count import flops_per_token
 from litebert.planning.memory import peak_memory
 from litebert.planning.report import table
-from litebert.planning.workload import Workload
-from litebert.presets.load import load_preset, preset_names
+from litebert.train import speed
+from litebert.train.plan import plan
+from litebert.train.speed import SyntheticTraining, measure_speed
 
 SMALL = ["model.num_hidden_layers=2", "model.hidden_size=64", "model.intermediate_size=96",
          "model.num_attention_heads=2", "model.vocab_size=500"]  # fmt: skip
@@ -29,11 +34,11 @@ def test_forward_flops_are_those_torch_counts(
     model = litebert.Model.create(preset.model, preset.heads).eval()
     batch, length = 4, 40
     ids = torch.randint(500, (batch, length))
-    masked = torch.arange(round(MASKED_SHARE * batch * length))
+    masked = torch.arange(round(MASKED_FRACTION * batch * length))
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         state = model(ids)
-        model.masked_language(state, masked)
-        model.sentence_pair(state)
+        model.head("masked_lm")(state, masked)
+        model.head("sentence_pair")(state)
     expected = sum(flops_per_token(preset, length).values()) * batch * length
     assert counter.get_total_flops() == pytest.approx(expected, rel=1e-9)
 
@@ -41,29 +46,63 @@ def test_forward_flops_are_those_torch_counts(
 @pytest.mark.parametrize("name", [name for name in preset_names() if "large" not in name])
 def test_every_small_preset_takes_a_falling_step(name: str) -> None:
     """Tiny versions of every preset: three steps on one batch lower its loss."""
-    sets = [*SMALL, "model.hidden_dropout_prob=0.0", "model.attention_probs_dropout_prob=0.0"]
+    overrides = [*SMALL, "model.hidden_dropout_prob=0.0", "model.attention_probs_dropout_prob=0.0"]
     family = load_preset(name).model.family
-    sets.append(f"model.embedding_size={32 if family in ('albert', 'electra') else 64}")
+    overrides.append(f"model.embedding_size={32 if family in ('albert', 'electra') else 64}")
     if family == "electra":
-        sets += ["generator.hidden_size=16", "generator.num_attention_heads=1"]
-    work = Workload(load_preset(name, sets), batch=2, length=16)
-    losses = [work.step().item() for _ in range(3)]
+        overrides += ["generator.hidden_size=16", "generator.num_attention_heads=1"]
+    training = SyntheticTraining(load_preset(name, overrides), batch_size=2, max_length=16)
+    losses = [total_loss(training) for _ in range(3)]
     assert losses[2] < losses[0]
 
 
+def total_loss(training: SyntheticTraining) -> float:
+    """Of one more step."""
+    result = training.step()
+    assert result.applied
+    rows = zip(training.learner.objectives, result.sums.rows(), strict=True)
+    return sum(
+        objective.weight * sums["loss"] / (count + objective.count_offset)
+        for objective, (_, count, sums) in rows
+    )
+
+
 def test_the_answer_is_json_and_adds_up() -> None:
-    plan = litebert.plan("albert-base", budget="1Mtok")
-    assert json.loads(json.dumps(plan)) == plan
-    parts = {k: v for k, v in plan["parameters"].items() if k not in ("total", "with_heads")}
-    assert sum(parts.values()) == plan["parameters"]["with_heads"] == 11_813_810
-    assert plan["flops_per_token"]["training"] == 3 * plan["flops_per_token"]["forward"]
-    memory = plan["memory"]
+    (found,) = plan("albert-base", batch_size=32, max_length=128, budget="1Mtok")
+    assert json.loads(json.dumps(found.as_dict())) == found.as_dict()
+    parts = {k: v for k, v in found.parameters.items() if k not in ("total", "with_heads")}
+    assert sum(parts.values()) == found.parameters["with_heads"] == 11_813_810
+    assert found.forward_flops == sum(found.flops.values())
+    assert found.training_flops == 3 * found.forward_flops
+    memory = found.memory
     assert memory["total"] == sum(v for k, v in memory.items() if k != "total")
-    assert plan["budget"]["steps"] == pytest.approx(1e6 / (32 * 128))
+    assert found.budget is not None
+    assert found.budget.steps == pytest.approx(1e6 / (32 * 128))
+    assert found.budget.flops == pytest.approx(1e6 * found.training_flops)
+    assert found.budget.seconds is None
+
+
+def test_by_default_a_plan_is_of_the_presets_own_batches_and_precision() -> None:
+    (found,) = plan("albert-base", overrides=["precision=fp32"])
+    assert (found.batch_size, found.max_length, found.precision) == (4096, 512, "fp32")
+    (micro_batch,) = plan("albert-base", overrides=["precision=fp32", "data.batch_size=16"])
+    assert found.memory == micro_batch.memory  # 8,192 tokens are 16 sequences
+
+
+def test_a_budget_of_time_needs_a_measured_speed() -> None:
+    with pytest.raises(SettingsError, match="--measure"):
+        plan("albert-tiny", budget="2h")
+
+
+@pytest.mark.parametrize("shape", [{"batch_size": -1}, {"max_length": 7}, {"max_length": 513}])
+def test_shapes_that_do_not_fit_are_refused(shape: dict[str, int]) -> None:
+    with pytest.raises(SettingsError, match="do not fit; batch_size is at least 1"):
+        plan("albert-tiny", **shape)
 
 
 def test_electra_counts_both_models() -> None:
-    counts = litebert.plan("electra-small")["parameters"]
+    (found,) = plan("electra-small")
+    counts = found.parameters
     assert counts["total"] == 13_483_008  # transformers' ElectraModel of that size
     assert counts["generator.attention"] > 0
     assert "pooler" not in counts
@@ -73,27 +112,42 @@ def test_memory_grows_with_tokens_and_shrinks_with_checkpointing() -> None:
     preset = load_preset("albert-base")
     small = peak_memory(preset, 8, 128, "fp32", False)
     large = peak_memory(preset, 16, 128, "fp32", False)
-    lean = peak_memory(preset, 16, 128, "fp32", True)
+    recomputed = peak_memory(preset, 16, 128, "fp32", True)
     assert large["activations"] == 2 * small["activations"]
     assert large["weights"] == small["weights"] == 4 * 11_813_810
-    assert lean["activations"] < large["activations"] / 10
+    assert recomputed["activations"] < large["activations"] / 10
 
 
 def test_plans_stand_side_by_side() -> None:
-    grid = table([litebert.plan("albert-tiny"), litebert.plan("bert-base")])
+    grid = table(plan(["albert-tiny", "bert-base"]))
     assert [column.header for column in grid.columns] == ["", "albert-tiny", "bert-base"]
     assert "109,482,240" in grid.columns[2]._cells
 
 
 def test_measuring_gives_the_speed_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    from litebert.planning import measure
-
     clock = iter(range(0, 1000, 2))  # every look at the clock is two seconds later
-    monkeypatch.setattr(measure.time, "perf_counter", lambda: float(next(clock)))
-    found = measure.measure(load_preset("albert-tiny", SMALL), 2, 16, seconds=10)
+    monkeypatch.setattr(speed.time, "perf_counter", lambda: float(next(clock)))
+    found = measure_speed(load_preset("albert-tiny", SMALL), 2, 16, seconds=10)
     assert found.seconds_per_step == 2.0
     assert found.tokens_per_second == 16.0
-    assert found.steps == 5
+    assert found.steps_taken == 5
+
+
+def test_of_a_large_batch_one_micro_batch_and_the_update_are_timed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A step of one micro-batch takes 5 s, 2 s of it the update: four of them take 4 * 3 + 2."""
+    preset = load_preset("albert-tiny", [*SMALL, "data.micro_batch_tokens=32"])
+
+    def timed(work: Callable[[], object], _: torch.device) -> float:
+        whole = isinstance(getattr(work, "__self__", None), SyntheticTraining)
+        return 5.0 if whole else 2.0
+
+    monkeypatch.setattr(speed, "_timed", timed)
+    found = measure_speed(preset, 8, 16, seconds=10)
+    assert found.seconds_per_step == 14.0
+    assert found.tokens_per_second == 8 * 16 / 14
+    assert found.steps_taken == 3
 
 
 def test_measuring_one_preset_does_not_spoil_the_memory_of_the_next() -> None:

@@ -2,7 +2,7 @@
 
 Processes come from a fork server that has imported torch once, so that a run costs tenths of a
 second. Ranks meet in a store that the test itself holds (as under `torchrun`), so no port has to
-be guessed. A disturbance strikes at an exact step: the run's own watcher sends the signal.
+be guessed. A disturbance strikes at an exact step: the run's own callback sends the signal.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ import numpy as np
 import torch
 from torch.distributed import TCPStore
 
-from litebert.base.config import merge
 from litebert.base.errors import LitebertError
-from litebert.presets.load import load_preset
-from litebert.presets.recipe import Preset
-from litebert.train.metrics import read_metrics
-from litebert.train.pretrain import Result, pretrain
-from litebert.train.watch import Watcher
+from litebert.base.settings import merge
+from litebert.configs.load import load_preset
+from litebert.configs.schema import Preset
+from litebert.train.callbacks import Callback, RunStarted
+from litebert.train.metrics import EvaluationMetrics, Metrics, TrainingMetrics, read_metrics
+from litebert.train.pretrain import PretrainingResult, pretrain
 from tests.corpus.stores import make_store
 
 PATIENCE = 120.0  # seconds for one run of a second or so: only a run that hangs takes as long
@@ -40,13 +40,13 @@ PRELOADED = ["litebert.train.pretrain", "torch._dynamo", "sentencepiece", "token
 TIMED = ("seconds", "metrics")  # of a checkpoint's state: time spent, bytes of the timed lines
 
 SMALL = {
-    "start": "paper",
+    "initialization": "truncated_normal",
     "precision": "fp32",
     "model": {
         "embedding_size": 32, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
         "intermediate_size": 64, "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1,
     },
-    "data": {"length": 32, "batch": 8},
+    "data": {"max_length": 32, "batch_size": 8},
     "checkpoint": {"every": 3},
     "log": {"every": 2},
     "evaluation": {"every": 0.25, "sequences": 8},
@@ -94,25 +94,28 @@ class Blow:
 
 
 @dataclass
-class Notes(Watcher):
+class Notes(Callback):
     """Remembers what a run said and did; strikes where it is told to."""
 
     pids: Sequence[int] = ()
     blow: Blow | None = None
     said: list[str] = field(default_factory=list)
     begun: list[int] = field(default_factory=list)
-    records: list[dict[str, Any]] = field(default_factory=list)
+    metrics: list[Metrics] = field(default_factory=list)
 
-    def begin(self, facts: dict[str, Any]) -> None:
-        self.begun.append(facts["step"])
+    def on_start(self, run: RunStarted) -> None:
+        self.begun.append(run.step)
 
-    def say(self, message: str) -> None:
+    def on_message(self, message: str) -> None:
         self.said.append(message)
 
-    def record(self, record: dict[str, Any]) -> None:
-        self.records.append(record)
+    def on_training(self, metrics: TrainingMetrics) -> None:
+        self.metrics.append(metrics)
 
-    def step(self, step: int, progress: float) -> None:
+    def on_evaluation(self, metrics: EvaluationMetrics) -> None:
+        self.metrics.append(metrics)
+
+    def on_step(self, step: int, progress: float) -> None:
         if self.blow is None or self.blow.step != step:
             return
         wanted = self.pids if self.blow.rank is None else [self.pids[self.blow.rank]]
@@ -124,7 +127,7 @@ class Notes(Watcher):
 class Told:
     """What a rank's process told before it ended; nothing of it if it was killed."""
 
-    result: Result | None = None
+    result: PretrainingResult | None = None
     error: str | None = None  # "FileError: …"
     said: tuple[str, ...] = ()
     begun: tuple[int, ...] = ()
@@ -141,7 +144,7 @@ def _train(pids: list[int], preset: Preset, corpus: Path, out: Path, blow: Blow 
     notes = Notes(pids=pids, blow=blow)
     result = error = None
     try:
-        result = pretrain(preset, corpus, out, watcher=notes)
+        result = pretrain(preset, corpus, out, callbacks=[notes])
     except LitebertError as problem:
         error = f"{type(problem).__name__}: {problem}"
     except RuntimeError as problem:  # the other rank is gone
@@ -229,11 +232,10 @@ def ending(run: Path) -> dict[str, Any]:
     last = last_checkpoint(run)
     state = json.loads((last / "state.json").read_text())
     files = [*last.glob("*.safetensors"), *run.glob("*/*.safetensors")]
-    records = [{k: v for k, v in line.items() if k != "time"} for line in read_metrics(run)]
     return {
         "files": {str(path.relative_to(run)): path.read_bytes() for path in sorted(files)},
         "state": {key: value for key, value in state.items() if key not in TIMED},
-        "metrics": records,
+        "metrics": [line.model_dump(exclude={"time"}) for line in read_metrics(run)],
     }
 
 

@@ -16,7 +16,7 @@ import torch
 
 from litebert.base import files
 from litebert.base.errors import FileError
-from litebert.presets.recipe import Preset
+from litebert.configs.schema import Preset
 from litebert.train import checkpoint
 from litebert.train.checkpoint import Checkpoints, check_whole, restore
 from litebert.train.optimizer import build_optimizer
@@ -94,7 +94,7 @@ def test_a_checkpoint_holds_what_the_page_says(whole: Path, preset: Preset) -> N
     assert set(json.loads((last / "manifest.json").read_text())["files"]) == set(NAMES[:3])
     state = json.loads((last / "state.json").read_text())
     assert state["step"] == 14
-    assert {"tokens", "seconds", "stream", "sums", "ranks", "threads"} <= state.keys()
+    assert {"tokens", "seconds", "batches", "sums", "world_size", "threads"} <= state.keys()
 
 
 @pytest.mark.parametrize("keep", [1, 3])
@@ -140,10 +140,10 @@ def test_training_goes_on_from_the_one_before(
 ) -> None:
     damage(last_checkpoint(killed) / name, random.Random(name))
     notes = Notes()
-    assert pretrain(preset, corpus, killed, watcher=notes).finished
+    assert pretrain(preset, corpus, killed, callbacks=[notes]).finished
     assert notes.begun == [6]
     assert "00000009 is damaged" in notes.said[0]
-    assert "continues from step 6" in notes.said[1]
+    assert "resumes from step 6" in notes.said[1]
     assert_equal_endings(killed, whole)
 
 
@@ -239,7 +239,7 @@ def test_a_kill_while_a_checkpoint_is_written(
     for path in there:
         check_whole(path)
     notes = Notes()
-    pretrain(preset, corpus, out, watcher=notes)
+    pretrain(preset, corpus, out, callbacks=[notes])
     assert notes.begun == [9 if moment == "while removing old ones" else 6]
     assert_equal_endings(out, whole)
     assert names(out) == ["00000012", "00000014"]
@@ -257,7 +257,7 @@ def die_between_renames(pids: list[int], preset: Preset, corpus: Path, out: Path
 
     Path.rename = dying  # type: ignore[method-assign]
     notes = Notes(pids=pids, blow=Blow(8, signal.SIGTERM))
-    return Told(pretrain(preset, corpus, out, watcher=notes))
+    return Told(pretrain(preset, corpus, out, callbacks=[notes]))
 
 
 def test_a_kill_never_takes_the_only_checkpoint(
@@ -267,7 +267,7 @@ def test_a_kill_never_takes_the_only_checkpoint(
     preset, out = small("albert-tiny", checkpoint={"keep": 1}), tmp_path / "run"
     in_ranks(die_between_renames, 1, preset, corpus, out)
     notes = Notes()
-    assert pretrain(preset, corpus, out, watcher=notes).finished
+    assert pretrain(preset, corpus, out, callbacks=[notes]).finished
     assert notes.begun == [9]
     assert_equal_endings(out, whole)
 

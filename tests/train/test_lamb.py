@@ -9,12 +9,12 @@ from itertools import pairwise
 import pytest
 import torch
 
+from litebert.configs.load import load_preset
+from litebert.configs.schema import OptimizerSettings, ScheduleSettings
 from litebert.model.model import Model
-from litebert.presets.load import load_preset
-from litebert.presets.recipe import OptimizerSettings, ScheduleSettings
-from litebert.train.groups import parameter_groups
 from litebert.train.lamb import Lamb
-from litebert.train.schedule import peak_rate, rate_at
+from litebert.train.optimizer import parameter_groups
+from litebert.train.schedule import learning_rate_at, peak_learning_rate
 
 
 def reference(
@@ -51,7 +51,7 @@ def test_a_hundred_steps_equal_the_formula(excluded: bool) -> None:
         torch.randn(100, 4, 5, dtype=torch.float64) * torch.logspace(-3, 1, 100)[:, None, None]
     )
     rates = [
-        rate_at(ScheduleSettings(warm_up=0.1, continuous=False), 0.00176, t / 100)
+        learning_rate_at(ScheduleSettings(warmup=0.1, continuous=False), 0.00176, t / 100)
         for t in range(100)
     ]
     expected = reference(
@@ -121,9 +121,11 @@ def test_state_survives_saving() -> None:
     assert torch.equal(one, other)
 
 
-def test_googles_schedule_jumps_where_warm_up_ends() -> None:
-    google = ScheduleSettings(warm_up=0.025, continuous=False)
-    rates = {step: rate_at(google, 0.00176, step / 125_000) for step in (0, 3124, 3125, 125_000)}
+def test_googles_schedule_jumps_where_warmup_ends() -> None:
+    google = ScheduleSettings(warmup=0.025, continuous=False)
+    rates = {
+        step: learning_rate_at(google, 0.00176, step / 125_000) for step in (0, 3124, 3125, 125_000)
+    }
     assert rates[0] == 0
     assert rates[3124] == pytest.approx(0.00176 * 3124 / 3125)
     assert rates[3125] == pytest.approx(0.00176 * (1 - 3125 / 125_000))
@@ -131,8 +133,8 @@ def test_googles_schedule_jumps_where_warm_up_ends() -> None:
 
 
 def test_the_continuous_schedule_does_not() -> None:
-    schedule = ScheduleSettings(warm_up=0.1, power=2.0)
-    rates = [rate_at(schedule, 1.0, step / 100) for step in range(140)]
+    schedule = ScheduleSettings(warmup=0.1, decay_power=2.0)
+    rates = [learning_rate_at(schedule, 1.0, step / 100) for step in range(140)]
     assert rates[10] == 1.0
     assert max(abs(a - b) for a, b in pairwise(rates)) <= 0.1 + 1e-9
     assert rates[55] == pytest.approx(0.25)
@@ -140,7 +142,7 @@ def test_the_continuous_schedule_does_not() -> None:
 
 
 def test_rates_scale_by_the_root_of_the_batch() -> None:
-    settings = OptimizerSettings(rate=0.00176, reference_batch=4096)
-    assert peak_rate(settings, 4096) == 0.00176
-    assert peak_rate(settings, 1024) == pytest.approx(0.00088)
-    assert peak_rate(OptimizerSettings(rate=1e-3), 7) == 1e-3
+    settings = OptimizerSettings(learning_rate=0.00176, reference_batch_size=4096)
+    assert peak_learning_rate(settings, 4096) == 0.00176
+    assert peak_learning_rate(settings, 1024) == pytest.approx(0.00088)
+    assert peak_learning_rate(OptimizerSettings(learning_rate=1e-3), 7) == 1e-3

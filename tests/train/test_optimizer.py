@@ -12,20 +12,20 @@ import torch
 from torch import Tensor, nn
 
 from litebert.base.errors import FormatError
+from litebert.configs.schema import OptimizerSettings
 from litebert.model.config import EncoderConfig
 from litebert.model.folder import read_tensors, write_tensors
 from litebert.model.model import Model
 from litebert.objectives.learner import Learner
-from litebert.objectives.rtd import ReplacedToken
-from litebert.presets.recipe import OptimizerSettings
+from litebert.objectives.replaced_token import ReplacedToken
 from litebert.train.gradients import LINE, Gradients
-from litebert.train.groups import parameter_groups
 from litebert.train.lamb import Lamb
 from litebert.train.optimizer import (
     build_optimizer,
     optimizer_tensors,
+    parameter_groups,
     restore_optimizer,
-    set_rate,
+    set_learning_rate,
 )
 
 SIZE: dict[str, Any] = {
@@ -38,13 +38,13 @@ def make_electra() -> Learner:
     config = EncoderConfig(family="electra", sharing="none", **SIZE)
     small = config.model_copy(update={"hidden_size": 4, "num_attention_heads": 1})
     model = Model.create(config, ("replaced_token",), seed=1)
-    generator = Model.create(small, ("masked_language",), seed=2)
+    generator = Model.create(small, ("masked_lm",), seed=2)
     return Learner(model, [ReplacedToken()], generator)
 
 
 def make_albert() -> Model:
     config = EncoderConfig(**SIZE)
-    return Model.create(config, ("masked_language", "sentence_pair"), seed=1)
+    return Model.create(config, ("masked_lm", "sentence_pair"), seed=1)
 
 
 # Groups.
@@ -112,7 +112,7 @@ def run(module: Two, settings: OptimizerSettings, steps: int) -> None:
     optimizer = build_optimizer(module, settings)
     for rate, gradients in zip(rates(steps), random_gradients(steps), strict=True):
         module.matrix.grad, module.vector.grad = gradients[0].clone(), gradients[1].clone()
-        set_rate(optimizer, rate)
+        set_learning_rate(optimizer, rate)
         optimizer.step()
 
 
@@ -137,7 +137,7 @@ def test_adamw_without_correction_is_googles(betas: tuple[float, float], decay: 
     module = Two()
     before = {name: parameter.detach().flatten().tolist() for name, parameter in
               module.named_parameters()}  # fmt: skip
-    settings = OptimizerSettings(kind="adamw", betas=betas, weight_decay=decay)
+    settings = OptimizerSettings(name="adamw", betas=betas, weight_decay=decay)
     assert (settings.bias_correction, settings.eps) == (False, 1e-6)
     run(module, settings, 50)
     gradients = random_gradients(50)
@@ -152,7 +152,7 @@ def test_adamw_without_correction_is_googles(betas: tuple[float, float], decay: 
 
 def test_adamw_with_correction_is_torchs() -> None:
     module, other = Two(), Two()
-    settings = OptimizerSettings(kind="adamw", bias_correction=True, betas=(0.9, 0.98), eps=1e-8)
+    settings = OptimizerSettings(name="adamw", bias_correction=True, betas=(0.9, 0.98), eps=1e-8)
     run(module, settings, 50)
     groups = [{"params": [other.matrix], "weight_decay": 0.01},
               {"params": [other.vector], "weight_decay": 0.0}]  # fmt: skip
@@ -168,8 +168,8 @@ def test_adamw_with_correction_is_torchs() -> None:
 
 def test_the_two_kinds_of_adamw_differ() -> None:
     one, two = Two(), Two()
-    run(one, OptimizerSettings(kind="adamw"), 5)
-    run(two, OptimizerSettings(kind="adamw", bias_correction=True), 5)
+    run(one, OptimizerSettings(name="adamw"), 5)
+    run(two, OptimizerSettings(name="adamw", bias_correction=True), 5)
     assert (one.vector - two.vector).abs().max() > 1e-4
 
 
@@ -177,9 +177,9 @@ def test_first_step_without_correction_is_3_2_times_as_large() -> None:
     """Facts C: 0.1 / sqrt(0.001)."""
     module = Two()
     before = module.vector.detach().clone()
-    optimizer = build_optimizer(module, OptimizerSettings(kind="adamw"))
+    optimizer = build_optimizer(module, OptimizerSettings(name="adamw"))
     module.vector.grad = torch.full((6,), 2.0, dtype=torch.float64)
-    set_rate(optimizer, 1e-3)
+    set_learning_rate(optimizer, 1e-3)
     optimizer.step()
     change = (before - module.vector.detach()) / 1e-3
     torch.testing.assert_close(change, torch.full_like(change, 0.1 / math.sqrt(1e-3)), rtol=1e-4,
@@ -191,18 +191,18 @@ def test_kinds() -> None:
     lamb = build_optimizer(module, OptimizerSettings())
     assert isinstance(lamb, Lamb)
     assert [group["adapt"] for group in lamb.param_groups] == [True, False]
-    google = build_optimizer(module, OptimizerSettings(kind="adamw"))
+    google = build_optimizer(module, OptimizerSettings(name="adamw"))
     assert not any(group["adapt"] for group in google.param_groups)
-    torchs = build_optimizer(module, OptimizerSettings(kind="adamw", bias_correction=True))
+    torchs = build_optimizer(module, OptimizerSettings(name="adamw", bias_correction=True))
     assert isinstance(torchs, torch.optim.AdamW)
 
 
 # State.
 
 KINDS = [
-    OptimizerSettings(kind="lamb"),
-    OptimizerSettings(kind="adamw"),
-    OptimizerSettings(kind="adamw", bias_correction=True),
+    OptimizerSettings(name="lamb"),
+    OptimizerSettings(name="adamw"),
+    OptimizerSettings(name="adamw", bias_correction=True),
 ]
 
 
@@ -212,7 +212,7 @@ def take_steps(module: nn.Module, optimizer: torch.optim.Optimizer, first: int, 
         chance = torch.Generator().manual_seed(step)
         for parameter in module.parameters():
             parameter.grad = torch.randn(parameter.shape, generator=chance)
-        set_rate(optimizer, 1e-3 * (step + 1))
+        set_learning_rate(optimizer, 1e-3 * (step + 1))
         optimizer.step()
 
 
@@ -282,8 +282,8 @@ def test_a_state_that_does_not_fit_is_refused(kind: str) -> None:
 
 def loss_of(model: Model) -> Tensor:
     state = model(torch.arange(10)[None])
-    pairs = model.sentence_pair(state).square().sum()
-    return model.masked_language(state).logsumexp(-1).sum() + 30 * pairs
+    pairs = model.head("sentence_pair")(state).square().sum()
+    return model.head("masked_lm")(state).logsumexp(-1).sum() + 30 * pairs
 
 
 def test_gradients_are_views_of_one_run() -> None:

@@ -18,19 +18,19 @@ import pytest
 import torch
 
 from litebert.base.errors import FileError, LitebertError, SettingsError
-from litebert.base.files import hold
-from litebert.corpus.statistics import piece_counts
+from litebert.base.files import lock_folder
+from litebert.configs.load import load_preset
+from litebert.configs.schema import Preset
+from litebert.corpus.prefetch import Prefetcher
+from litebert.corpus.statistics import token_counts
 from litebert.corpus.store import Store
-from litebert.corpus.workers import Workers
 from litebert.objectives.masking import Masker
-from litebert.presets.load import load_preset
-from litebert.presets.recipe import Preset
 from litebert.train import checkpoint
-from litebert.train.metrics import MetricsFile, read_metrics
+from litebert.train.callbacks import Callback
+from litebert.train.metrics import MetricsFile, StepTime, TrainingMetrics, read_metrics
 from litebert.train.pretrain import pretrain
-from litebert.train.step import Stepper
-from litebert.train.stream import Stream, legs
-from litebert.train.watch import Watcher
+from litebert.train.stages import StagedBatches, resolve_stages
+from litebert.train.step import TrainingStep
 from tests.train.runs import (
     Blow,
     Notes,
@@ -46,7 +46,10 @@ from tests.train.runs import (
 
 STEPS = 14
 KINDS = ("albert-tiny", "electra-small")
-STAGES = ({"share": 0.5, "length": 16, "batch": 12}, {"share": 0.5, "length": 32, "batch": 6})
+STAGES = (
+    {"fraction": 0.5, "max_length": 16, "batch_size": 12},
+    {"fraction": 0.5, "max_length": 32, "batch_size": 6},
+)
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +94,10 @@ def disturb(
     return [*begun, *told.begun]
 
 
+def training_lines(run: Path) -> list[TrainingMetrics]:
+    return [line for line in read_metrics(run) if isinstance(line, TrainingMetrics)]
+
+
 def seeded_steps(*names: Any) -> list[int]:
     """Two steps at random, the second after where the first resumes."""
     chance = random.Random(repr(names))
@@ -114,11 +121,11 @@ def test_a_killed_run_ends_like_an_undisturbed_one(
 def test_a_budget_of_tokens_is_as_exact(
     number: Signals, corpus: Path, endings: Any, tmp_path: Path
 ) -> None:
-    preset = small("albert-tiny", budget="3000tok", data={"by": "sequences"})
+    preset = small("albert-tiny", budget="3000tok", data={"batch_by": "sequences"})
     disturb(preset, corpus, tmp_path / "run", [4, 8], number)
     assert_equal_endings(tmp_path / "run", endings(preset))
     state = ending(tmp_path / "run")["state"]
-    tokens = [line["tokens"] for line in read_metrics(tmp_path / "run") if line["kind"] == "train"]
+    tokens = [line.tokens for line in read_metrics(tmp_path / "run") if line.kind == "training"]
     assert state["tokens"] >= 3000
     assert all(count < 3000 for count in tokens if count != state["tokens"])
 
@@ -130,14 +137,14 @@ def test_a_run_killed_in_its_second_stage(
     preset = small("bert-base", stages=STAGES)
     disturb(preset, corpus, tmp_path / "run", [kill], SIGKILL)
     assert_equal_endings(tmp_path / "run", endings(preset))
-    assert ending(tmp_path / "run")["state"]["stream"]["stage"] == 1
+    assert ending(tmp_path / "run")["state"]["batches"]["stage"] == 1
 
 
-@pytest.mark.parametrize("start", ["paper", "warm"])
+@pytest.mark.parametrize("initialization", ["truncated_normal", "corpus"])
 def test_a_run_killed_before_its_first_checkpoint(
-    start: str, corpus: Path, endings: Any, tmp_path: Path
+    initialization: str, corpus: Path, endings: Any, tmp_path: Path
 ) -> None:
-    preset = small("albert-tiny", start=start)
+    preset = small("albert-tiny", initialization=initialization)
     assert disturb(preset, corpus, tmp_path / "run", [2], SIGKILL) == [0]
     assert_equal_endings(tmp_path / "run", endings(preset))
 
@@ -145,7 +152,7 @@ def test_a_run_killed_before_its_first_checkpoint(
 def test_accumulation_and_other_logging_resume_exactly(
     corpus: Path, endings: Any, tmp_path: Path
 ) -> None:
-    preset = small("electra-small", data={"at_once": 60}, log={"every": 5})
+    preset = small("electra-small", data={"micro_batch_tokens": 60}, log={"every": 5})
     disturb(preset, corpus, tmp_path / "run", [7], SIGKILL)
     assert_equal_endings(tmp_path / "run", endings(preset))
 
@@ -158,7 +165,7 @@ def test_metrics_written_after_the_checkpoint_are_not_there_twice(
     metrics = tmp_path / "run" / "metrics.jsonl"
     assert len(metrics.read_text().splitlines()) > 3
     with metrics.open("a") as stream:
-        stream.write('{"kind": "train", "st')  # a line that was cut short
+        stream.write('{"kind": "training", "st')  # a line that was cut short
     train(preset, corpus, tmp_path / "run")
     assert_equal_endings(tmp_path / "run", endings(preset))
 
@@ -174,7 +181,7 @@ def test_a_signal_saves_and_the_same_call_goes_on(
     assert told.result.step == 6  # the step under way is finished, and no other
     assert not (tmp_path / "run" / "model").exists()
     (told,) = train(preset, corpus, tmp_path / "run")
-    assert told.said[0] == "continues from step 6"
+    assert told.said[0] == "resumes from step 6"
     assert_equal_endings(tmp_path / "run", endings(preset))
 
 
@@ -190,9 +197,9 @@ def test_a_signal_at_the_last_step_finishes_the_run(
 
 def _signal_while_loaders_start(pids: list[int], preset: Preset, corpus: Path, out: Path) -> Told:
     """A terminal's Ctrl-C reaches all processes of a command, those that load ahead too."""
-    enter = Workers.__enter__
+    enter = Prefetcher.__enter__
 
-    def entering(self: Workers) -> Workers:
+    def entering(self: Prefetcher) -> Prefetcher:
         entered = enter(self)
         for process in multiprocessing.active_children():
             assert process.pid is not None
@@ -200,7 +207,7 @@ def _signal_while_loaders_start(pids: list[int], preset: Preset, corpus: Path, o
         os.kill(os.getpid(), SIGINT)
         return entered
 
-    Workers.__enter__ = entering  # type: ignore[method-assign]
+    Prefetcher.__enter__ = entering  # type: ignore[method-assign]
     try:
         return Told(pretrain(preset, corpus, out))
     except LitebertError as error:
@@ -211,7 +218,7 @@ def test_a_signal_that_loading_processes_see_too(
     corpus: Path, endings: Any, tmp_path: Path
 ) -> None:
     """It saves and exits all the same; and what loads changes nothing of the result."""
-    preset = small("albert-tiny", data={"workers": 1})
+    preset = small("albert-tiny", data={"num_workers": 1})
     (told,) = in_ranks(_signal_while_loaders_start, 1, preset, corpus, tmp_path / "run")
     assert told.error is None
     assert told.result is not None
@@ -252,10 +259,10 @@ def test_a_finished_run_returns_at_once(corpus: Path, tmp_path: Path) -> None:
     preset, notes = small("albert-tiny", budget="3steps"), Notes()
     first = pretrain(preset, corpus, tmp_path / "run")
     before = ending(tmp_path / "run")
-    again = pretrain(preset, corpus, tmp_path / "run", watcher=notes)
+    again = pretrain(preset, corpus, tmp_path / "run", callbacks=[notes])
     assert again.finished
     assert (again.step, again.tokens) == (first.step, first.tokens) == (3, first.tokens)
-    assert notes.begun == notes.records == []
+    assert notes.begun == notes.metrics == []
     assert ending(tmp_path / "run") == before
 
 
@@ -274,19 +281,19 @@ def test_a_run_killed_while_it_saves_its_model_finishes(
 
 def test_another_run_in_the_same_folder_is_refused(corpus: Path, tmp_path: Path) -> None:
     with (
-        hold(tmp_path, "litebert pretrain"),
+        lock_folder(tmp_path, "litebert pretrain"),
         pytest.raises(FileError, match="another `litebert pretrain` is at work"),
     ):
         pretrain(small("albert-tiny"), corpus, tmp_path)
 
 
-class _Second(Watcher):
+class _Second(Callback):
     """Tries to start the same run once more while it is under way."""
 
     def __init__(self, *call: Any) -> None:
         self.call, self.error = call, ""
 
-    def step(self, step: int, progress: float) -> None:
+    def on_step(self, step: int, progress: float) -> None:
         if not self.error:
             with pytest.raises(FileError) as caught:
                 pretrain(*self.call)
@@ -296,7 +303,7 @@ class _Second(Watcher):
 def test_a_run_under_way_cannot_be_started_twice(corpus: Path, tmp_path: Path) -> None:
     preset = small("albert-tiny", budget="2steps")
     second = _Second(preset, corpus, tmp_path / "run")
-    assert pretrain(preset, corpus, tmp_path / "run", watcher=second).finished
+    assert pretrain(preset, corpus, tmp_path / "run", callbacks=[second]).finished
     assert "at work" in second.error
 
 
@@ -304,7 +311,7 @@ def test_a_run_under_way_cannot_be_started_twice(corpus: Path, tmp_path: Path) -
     ("changes", "shown"),
     [
         ({"seed": 3}, "seed"),
-        ({"data": {"batch": 9}}, "batch"),
+        ({"data": {"batch_size": 9}}, "batch_size"),
         ({"budget": "15steps"}, "budget"),
         ({"model": {"num_hidden_layers": 3}}, "num_hidden_layers"),
     ],
@@ -332,7 +339,7 @@ def test_a_folder_of_something_else_is_refused(corpus: Path, tmp_path: Path) -> 
 # Steps that are not finite.
 
 
-class _Spoiled(Stepper):
+class _Spoiled(TrainingStep):
     """Weights turn into nothing at some steps of one run."""
 
     bad: tuple[int, ...] = ()
@@ -353,7 +360,7 @@ class _Spoiled(Stepper):
 def spoil(monkeypatch: pytest.MonkeyPatch) -> Any:
     def at(*steps: int) -> None:
         monkeypatch.setattr(_Spoiled, "bad", steps)
-        monkeypatch.setattr("litebert.train.pretrain.Stepper", _Spoiled)
+        monkeypatch.setattr("litebert.train.pretrain.TrainingStep", _Spoiled)
 
     return at
 
@@ -365,7 +372,7 @@ def test_steps_that_are_not_finite_are_not_applied(
     notes = Notes()
     spoil(3, 4, 5, 6, 8)
     preset = small("albert-tiny", log={"every": 1})
-    assert pretrain(preset, corpus, tmp_path / "run", watcher=notes).finished
+    assert pretrain(preset, corpus, tmp_path / "run", callbacks=[notes]).finished
     told = [message for message in notes.said if "not finite" in message]
     assert len(told) == 5
     assert "4 in a row" in told[3]
@@ -397,9 +404,12 @@ def test_five_steps_that_are_not_finite_stop_the_run(
         pretrain(preset, corpus, tmp_path / "run")
 
 
-def test_a_hopeless_rate_stops_the_run(corpus: Path, tmp_path: Path) -> None:
-    changes = {"optimizer": {"rate": 1e30, "clip": 0.0}, "schedule": {"warm_up": 0.0}}
-    with pytest.raises(LitebertError, match="rate"):
+def test_a_hopeless_learning_rate_stops_the_run(corpus: Path, tmp_path: Path) -> None:
+    changes = {
+        "optimizer": {"learning_rate": 1e30, "gradient_clipping": 0.0},
+        "schedule": {"warmup": 0.0},
+    }
+    with pytest.raises(LitebertError, match="Lower the learning rate"):
         pretrain(small("albert-tiny", **changes), corpus, tmp_path / "run")
     text = (tmp_path / "run" / "metrics.jsonl").read_text()
     assert "NaN" not in text  # JSON has none, for held-out losses neither
@@ -413,13 +423,13 @@ def _no_space(*_: Any, **__: Any) -> None:
     raise OSError(28, "No space left on device")
 
 
-class _Filling(Watcher):
+class _Filling(Callback):
     """The disk is full from a step on."""
 
     def __init__(self, step: int, patch: pytest.MonkeyPatch, fill: Any) -> None:
         self.at, self.patch, self.fill = step, patch, fill
 
-    def step(self, step: int, progress: float) -> None:
+    def on_step(self, step: int, progress: float) -> None:
         if step == self.at:
             self.fill(self.patch)
 
@@ -446,22 +456,22 @@ def test_a_full_disk_is_one_clear_error(
 ) -> None:
     preset, out = small("albert-tiny"), tmp_path / "run"
     with pytest.MonkeyPatch.context() as patch, pytest.raises(FileError, match="No space left"):
-        pretrain(preset, corpus, out, watcher=_Filling(8, patch, fill))
+        pretrain(preset, corpus, out, callbacks=[_Filling(8, patch, fill)])
     assert last_checkpoint(out).name == "00000006"
     assert [path.name for path in (out / "checkpoints").iterdir() if path.name[0] == "."] == []
     notes = Notes()
-    assert pretrain(preset, corpus, out, watcher=notes).finished
+    assert pretrain(preset, corpus, out, callbacks=[notes]).finished
     assert notes.begun == [6]
     assert_equal_endings(out, endings(preset))
 
 
-class _FullMetrics(Watcher):
+class _FullMetrics(Callback):
     """The disk has no room for another line of metrics."""
 
     def __init__(self, metrics: Path) -> None:
         self.metrics = metrics
 
-    def step(self, step: int, progress: float) -> None:
+    def on_step(self, step: int, progress: float) -> None:
         if step == 8:
             self.metrics.rename(self.metrics.with_name("kept"))
             self.metrics.symlink_to("/dev/full")
@@ -473,7 +483,7 @@ def test_a_disk_too_full_for_metrics_is_one_clear_error(
     preset, out = small("albert-tiny"), tmp_path / "run"
     metrics = out / "metrics.jsonl"
     with pytest.raises(FileError, match=r"metrics\.jsonl.*No space left"):
-        pretrain(preset, corpus, out, watcher=_FullMetrics(metrics))
+        pretrain(preset, corpus, out, callbacks=[_FullMetrics(metrics)])
     (out / "kept").replace(metrics)
     pretrain(preset, corpus, out)
     assert_equal_endings(out, endings(preset))
@@ -493,17 +503,17 @@ def test_a_budget_of_tokens_ends_at_the_first_step_that_reaches_it(
 ) -> None:
     preset = small("albert-tiny", budget="2000tok", log={"every": 1})
     result = pretrain(preset, corpus, tmp_path / "run")
-    lines = [line for line in read_metrics(tmp_path / "run") if line["kind"] == "train"]
-    tokens = [line["tokens"] for line in lines]
+    lines = training_lines(tmp_path / "run")
+    tokens = [line.tokens for line in lines]
     assert tokens == sorted(tokens)
     assert tokens[-1] == result.tokens >= 2000 > tokens[-2]
     store = Store([corpus])
-    (leg,) = legs(preset)
+    (stage,) = resolve_stages(preset)
     counts = []
-    masker = Masker(preset.masking, store.tokenizer, piece_counts(store))
-    with Stream(store, [leg], masker, 0, 1, 0) as stream:
+    masker = Masker(preset.masking, store.tokenizer, token_counts(store))
+    with StagedBatches(store, [stage], masker, 0, 1, 0) as batches:
         while sum(counts) < 2000:
-            counts.append(len(stream.next(0.0)[0].ids))
+            counts.append(len(batches.next(0.0)[0].ids))
     assert [b - a for a, b in pairwise([0, *tokens])] == counts
 
 
@@ -514,12 +524,12 @@ def test_a_budget_of_seconds_is_spent_and_not_exceeded(corpus: Path, tmp_path: P
     assert told.result is not None
     assert told.result.finished
     assert 1 < told.result.seconds < 5
-    lines = [line for line in read_metrics(tmp_path / "run") if line["kind"] == "train"]
-    highest = max(line["rate"] for line in lines)
-    assert highest == pytest.approx(preset.optimizer.rate, rel=0.2)
-    assert lines[-1]["rate"] < 0.2 * highest
-    assert lines[-1]["time"]["progress"] >= 1
-    assert [line["kind"] for line in read_metrics(tmp_path / "run")][-1] == "held_out"
+    lines = training_lines(tmp_path / "run")
+    highest = max(line.learning_rate for line in lines)
+    assert highest == pytest.approx(preset.optimizer.learning_rate, rel=0.2)
+    assert lines[-1].learning_rate < 0.2 * highest
+    assert lines[-1].time.progress >= 1
+    assert read_metrics(tmp_path / "run")[-1].kind == "evaluation"
 
 
 def test_a_stopped_run_has_the_rest_of_its_seconds(corpus: Path, tmp_path: Path) -> None:
@@ -534,32 +544,32 @@ def test_a_stopped_run_has_the_rest_of_its_seconds(corpus: Path, tmp_path: Path)
     assert spent < told.result.seconds < 5
 
 
-class _Depths(Stepper):
+class _Depths(TrainingStep):
     """Notes what each step was made with."""
 
     seen: list[tuple[int, int, int | None]] = []  # noqa: RUF012
 
-    def __call__(self, batch: Any, number: int, rate: float, depth: Any, asides: Any) -> Any:
+    def __call__(self, batch: Any, number: int, rate: float, depth: Any, scalars: Any) -> Any:
         self.seen.append((len(batch), int(batch.lengths.max()), depth))
-        return super().__call__(batch, number, rate, depth, asides)
+        return super().__call__(batch, number, rate, depth, scalars)
 
 
 def stages_of(preset: Preset, corpus: Path, out: Path) -> list[tuple[int, int, int | None]]:
     """Sequences, longest sequence and depth of every step."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_Depths, "seen", [])
-        patch.setattr("litebert.train.pretrain.Stepper", _Depths)
+        patch.setattr("litebert.train.pretrain.TrainingStep", _Depths)
         pretrain(preset, corpus, out)
         return _Depths.seen
 
 
 def test_stages_change_length_batch_and_depth(corpus: Path, tmp_path: Path) -> None:
     stages = (
-        {"share": 0.25, "length": 12, "batch": 10, "depth": 1},
-        {"share": 0.25, "length": 16, "depth": 2},
-        {"share": 0.5, "batch": 5, "depth": 3},
+        {"fraction": 0.25, "max_length": 12, "batch_size": 10, "depth": 1},
+        {"fraction": 0.25, "max_length": 16, "depth": 2},
+        {"fraction": 0.5, "batch_size": 5, "depth": 3},
     )
-    preset = small("albert-tiny", budget="12steps", stages=stages, data={"by": "sequences"})
+    preset = small("albert-tiny", budget="12steps", stages=stages, data={"batch_by": "sequences"})
     seen = stages_of(preset, corpus, tmp_path / "run")
     assert [batch for batch, _, _ in seen] == [10] * 3 + [8] * 3 + [5] * 6
     assert [depth for _, _, depth in seen] == [1] * 3 + [2] * 3 + [3] * 6
@@ -568,29 +578,29 @@ def test_stages_change_length_batch_and_depth(corpus: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("shares", "steps"),
+    ("fractions", "steps"),
     [((0.9, 0.1), [9, 1]), ((0.1, 0.2, 0.7), [1, 2, 7]), ((0.7, 0.1, 0.1, 0.1), [7, 1, 1, 1])],
 )
 def test_a_stage_begins_at_its_very_step(
-    shares: tuple[float, ...], steps: list[int], corpus: Path, tmp_path: Path
+    fractions: tuple[float, ...], steps: list[int], corpus: Path, tmp_path: Path
 ) -> None:
-    """Shares such as 0.1 + 0.2 do not add up to 0.3 in binary: no step may be lost to that."""
-    stages = tuple({"share": share, "batch": 2 + n} for n, share in enumerate(shares))
+    """Fractions such as 0.1 + 0.2 do not add up to 0.3 in binary: no step may be lost to that."""
+    stages = tuple({"fraction": each, "batch_size": 2 + n} for n, each in enumerate(fractions))
     preset = small("bert-base", budget="10steps", stages=stages)
     seen = [batch for batch, _, _ in stages_of(preset, corpus, tmp_path / "run")]
-    assert [seen.count(2 + n) for n in range(len(shares))] == steps
+    assert [seen.count(2 + n) for n in range(len(fractions))] == steps
 
 
 def test_bert_has_two_stages() -> None:
-    first, second = legs(load_preset("bert-base"))
-    assert (first.until, first.loading.length) == (0.9, 128)
+    first, second = resolve_stages(load_preset("bert-base"))
+    assert (first.until, first.loading.max_length) == (0.9, 128)
     assert second.until == pytest.approx(1)
-    assert second.loading.length == 512
+    assert second.loading.max_length == 512
     assert first.loading.seed != second.loading.seed
 
 
 def test_a_text_without_a_sample_is_said(tmp_path: Path, corpus: Path) -> None:
-    settings = small("albert-tiny", model={"max_position_embeddings": 16}, data={"length": 16})
+    settings = small("albert-tiny", model={"max_position_embeddings": 16}, data={"max_length": 16})
     assert pretrain(settings, corpus, tmp_path / "run").finished
     with pytest.raises(SettingsError):
         small("albert-tiny", model={"max_position_embeddings": 16})
@@ -599,8 +609,16 @@ def test_a_text_without_a_sample_is_said(tmp_path: Path, corpus: Path) -> None:
 def test_a_metrics_file_is_cut_back_to_its_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     metrics = MetricsFile(path)
-    metrics.write({"step": 1})
+    metrics.write(a_line(1))
     size = metrics.size()
-    metrics.write({"step": 2})
-    MetricsFile(path, size).write({"step": 3})
-    assert [line["step"] for line in read_metrics(tmp_path)] == [1, 3]
+    metrics.write(a_line(2))
+    MetricsFile(path, size).write(a_line(3))
+    assert read_metrics(tmp_path) == [a_line(1), a_line(3)]
+
+
+def a_line(step: int) -> TrainingMetrics:
+    time = StepTime(seconds=1.0, progress=0.5, tokens_per_second=8.0, data_fraction=0.0)
+    return TrainingMetrics(
+        step=step, tokens=9, learning_rate=1e-3, gradient_norm=None, time=time,
+        loss={"masked_lm": None, "sentence_order": 0.7},
+    )  # fmt: skip

@@ -14,19 +14,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from litebert.base.batch import Batch, cut
+from litebert.base.batches import Batch, split_by_tokens
+from litebert.configs.schema import Preset
 from litebert.corpus.loader import Loader
 from litebert.corpus.store import Store
 from litebert.model.inputs import to_inputs
 from litebert.objectives.learner import Learner
 from litebert.objectives.masking import Masker
-from litebert.presets.recipe import Preset
 from litebert.train.build import build_learner, fit_to_corpus
-from litebert.train.metrics import FIELDS
+from litebert.train.distributed import CPU, DistributedGroup
 from litebert.train.optimizer import build_optimizer
-from litebert.train.parallel import CPU, Group
-from litebert.train.step import Outcome, Stepper
-from litebert.train.stream import legs
+from litebert.train.stages import resolve_stages
+from litebert.train.step import StepResult, TrainingStep
 from tests.train.runs import small, write_store
 
 SEQUENCES = 32
@@ -43,7 +42,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 def still(name: str, store: Store) -> Preset:
     """A preset without dropout, for a batch of 32."""
     quiet = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    changes = {"model": quiet, "data": {"batch": SEQUENCES, "by": "sequences", "length": 48}}
+    changes = {
+        "model": quiet,
+        "data": {"batch_size": SEQUENCES, "batch_by": "sequences", "max_length": 48},
+    }
     if name.startswith("electra"):
         changes["generator"] = quiet
     return fit_to_corpus(small(name, **changes), store)
@@ -52,65 +54,77 @@ def still(name: str, store: Store) -> Preset:
 def a_batch(preset: Preset, store: Store) -> Batch:
     """The first batch of a run."""
     masker = Masker(preset.masking, store.tokenizer, np.ones(store.tokenizer.vocab_size, int))
-    return next(Loader(store, legs(preset)[0].loading, masker))
+    return next(Loader(store, resolve_stages(preset)[0].loading, masker))
 
 
-def stepper(preset: Preset, group: Group, at_once: int = 10**6) -> Stepper:
+def stepper(
+    preset: Preset, group: DistributedGroup, micro_batch_tokens: int = 10**6
+) -> TrainingStep:
     """A step that computes gradients and leaves the weights as they are."""
     learner = build_learner(preset, CPU, (None, None), print)
     optimizer = build_optimizer(learner, preset.optimizer)
-    return Stepper(learner, optimizer, group, clip=0, at_once=at_once, seed=0, precision="fp32")
+    return TrainingStep(
+        learner,
+        optimizer,
+        group,
+        gradient_clipping=0,
+        micro_batch_tokens=micro_batch_tokens,
+        seed=0,
+        precision="fp32",
+    )
 
 
 @dataclass(frozen=True)
-class Rank(Group):
+class Rank(DistributedGroup):
     """One of two ranks, run one after the other: it knows what both would have summed."""
 
     totals: list[float] = field(default_factory=list)
 
-    def total(self, numbers: Sequence[float]) -> list[float]:
+    def all_reduce_numbers(self, numbers: Sequence[float]) -> list[float]:
         return list(self.totals)
 
-    def add_up(self, tensor: Tensor) -> None:
+    def all_reduce(self, tensor: Tensor) -> None:
         """The test does."""
 
 
-def loss_of(learner: Learner, outcome: Outcome) -> float:
+def loss_of(learner: Learner, result: StepResult) -> float:
     """The loss of a step from what it reports."""
-    rows = zip(learner.objectives, outcome.counts, outcome.values, strict=True)
-    return sum(o.weight * row[0] / (count + o.extra) for o, count, row in rows if count)
+    rows = zip(learner.objectives, result.sums.rows(), strict=True)
+    return sum(
+        o.weight * sums["loss"] / (count + o.count_offset) for o, (_, count, sums) in rows if count
+    )
 
 
 def whole(preset: Preset, batch: Batch) -> tuple[float, Tensor]:
     """Loss and gradient of the batch at once."""
-    step = stepper(preset, Group())
-    outcome = step(batch, 0, 0.0, None, [])
-    return loss_of(step.learner, outcome), step.gradients.values.clone()
+    step = stepper(preset, DistributedGroup())
+    result = step(batch, 0, 0.0)
+    return loss_of(step.learner, result), step.gradients.values.clone()
 
 
 def in_parts(preset: Preset, batch: Batch, parts: int) -> tuple[float, Tensor]:
     """The same, accumulated."""
     tokens = -(-len(batch.ids) // parts)
-    assert len(cut(batch, tokens)) >= parts
-    step = stepper(preset, Group(), tokens)
-    outcome = step(batch, 0, 0.0, None, [])
-    return loss_of(step.learner, outcome), step.gradients.values.clone()
+    assert len(split_by_tokens(batch, tokens)) >= parts
+    step = stepper(preset, DistributedGroup(), tokens)
+    result = step(batch, 0, 0.0)
+    return loss_of(step.learner, result), step.gradients.values.clone()
 
 
 def over_ranks(preset: Preset, shares: list[Batch]) -> tuple[float, Tensor]:
     """The same, each rank its share, added up."""
-    learner = stepper(preset, Group()).learner
+    learner = stepper(preset, DistributedGroup()).learner
     totals = [float(sum(row)) for row in zip(*map(learner.counts, shares), strict=True)]
     steps = [
         stepper(preset, Rank(rank, len(shares), CPU, totals)) for rank in range(len(shares))
     ]  # fmt: skip
-    outcomes = [step(s, 0, 0.0, None, []) for step, s in zip(steps, shares, strict=True)]
-    losses = [loss_of(learner, outcome) for outcome in outcomes]
+    results = [step(s, 0, 0.0) for step, s in zip(steps, shares, strict=True)]
+    losses = [loss_of(learner, result) for result in results]
     return sum(losses), torch.stack([step.gradients.values for step in steps]).sum(0)
 
 
 def halves(batch: Batch) -> list[Batch]:
-    return [batch.part(0, SEQUENCES // 2), batch.part(SEQUENCES // 2, SEQUENCES)]
+    return [batch.slice(0, SEQUENCES // 2), batch.slice(SEQUENCES // 2, SEQUENCES)]
 
 
 def assert_near(one: tuple[float, Tensor], other: tuple[float, Tensor]) -> None:
@@ -167,7 +181,7 @@ def test_parts_and_ranks_change_nothing(name: str, change: Change, store: Store)
 def test_a_rank_without_any_sequence(name: str, store: Store) -> None:
     preset = still(name, store)
     batch = a_batch(preset, store)
-    assert_near(over_ranks(preset, [batch, batch.part(0, 0)]), whole(preset, batch))
+    assert_near(over_ranks(preset, [batch, batch.slice(0, 0)]), whole(preset, batch))
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -189,8 +203,8 @@ def test_the_gradient_is_that_of_the_mean_losses(name: str, store: Store) -> Non
     expected.backward()
     assert loss == pytest.approx(expected.item(), rel=NEAR)
     reference = {n: p.grad for n, p in learner.named_parameters() if p.grad is not None}
-    step = stepper(preset, Group())
-    step(batch, 0, 0.0, None, [])
+    step = stepper(preset, DistributedGroup())
+    step(batch, 0, 0.0)
     for parameter_name, parameter in step.learner.named_parameters():
         found = reference.get(parameter_name)
         assert parameter.grad is not None
@@ -206,22 +220,23 @@ def test_the_gradient_is_that_of_the_mean_losses(name: str, store: Store) -> Non
 def test_counts_are_those_of_the_batch(store: Store) -> None:
     preset = still("spanbert-base", store)
     batch = a_batch(preset, store)
-    outcome = stepper(preset, Group())(batch, 0, 0.0, None, [7.0])
-    assert outcome.counts[0] == len(batch.targets)
-    assert 0 < outcome.counts[1] <= len(batch.targets)
-    assert outcome.asides == [7.0]
-    assert [len(row) for row in outcome.values] == [len(FIELDS)] * 2
+    result = stepper(preset, DistributedGroup())(batch, 0, 0.0, scalars=[7.0])
+    assert result.sums.counts[0] == len(batch.targets)
+    assert 0 < result.sums.counts[1] <= len(batch.targets)
+    assert result.scalars == [7.0]
+    rows = {name: list(sums) for name, _, sums in result.sums.rows()}
+    assert rows == {"masked_lm": ["loss", "correct"], "span_boundary": ["loss", "correct"]}
 
 
 def test_dropout_is_a_function_of_seed_step_rank_and_part(store: Store) -> None:
-    preset = fit_to_corpus(small("albert-base", data={"batch": 8}), store)
+    preset = fit_to_corpus(small("albert-base", data={"batch_size": 8}), store)
     batch = a_batch(preset, store)
 
     def gradient(number: int, rank: int = 0, noise: int = 0) -> Tensor:
-        counts = [float(n) for n in stepper(preset, Group()).learner.counts(batch)]
+        counts = [float(n) for n in stepper(preset, DistributedGroup()).learner.counts(batch)]
         step = stepper(preset, Rank(rank, 2, CPU, counts))
         torch.manual_seed(noise)
-        step(batch, number, 0.0, None, [])
+        step(batch, number, 0.0)
         return step.gradients.values.clone()
 
     assert torch.equal(gradient(3), gradient(3, noise=99))
@@ -232,11 +247,11 @@ def test_dropout_is_a_function_of_seed_step_rank_and_part(store: Store) -> None:
 def test_gradients_are_clipped_by_their_common_norm(store: Store) -> None:
     preset = still("albert-base", store)
     batch = a_batch(preset, store)
-    step = stepper(preset, Group())
-    norm = step(batch, 0, 0.0, None, []).norm
+    step = stepper(preset, DistributedGroup())
+    norm = step(batch, 0, 0.0).gradient_norm
     free = step.gradients.values.clone()
-    step.clip = norm / 4
-    assert step(batch, 0, 0.0, None, []).norm == pytest.approx(norm)
+    step.gradient_clipping = norm / 4
+    assert step(batch, 0, 0.0).gradient_norm == pytest.approx(norm)
     torch.testing.assert_close(step.gradients.values, free / 4, rtol=1e-5, atol=1e-9)
 
 
@@ -244,17 +259,15 @@ def test_gradients_are_clipped_by_their_common_norm(store: Store) -> None:
 def test_a_step_that_is_not_finite_is_not_applied(value: float, store: Store) -> None:
     preset = still("albert-base", store)
     batch = a_batch(preset, store)
-    step = stepper(preset, Group())
-    step(batch, 0, 1e-3, None, [])
+    step = stepper(preset, DistributedGroup())
+    step(batch, 0, 1e-3)
     first = next(step.learner.parameters())
     first.data[0, 0] = 0.0
     before = [parameter.detach().clone() for parameter in step.learner.parameters()]
     moments = [tensor.clone() for tensor in step.optimizer.state[first].values()]
-    step.learner.model.heads["masked_language"].register_forward_pre_hook(
-        lambda _, inputs: (inputs[0] * value, *inputs[1:])
-    )
-    outcome = step(batch, 1, 1e-3, None, [])
-    assert not outcome.applied
+    dense = step.learner.model.heads["masked_lm"].dense
+    dense.register_forward_pre_hook(lambda _, inputs: (inputs[0] * value,))
+    assert not step(batch, 1, 1e-3).applied
     for ours, parameter in zip(before, step.learner.parameters(), strict=True):
         assert torch.equal(ours, parameter)
     for ours, tensor in zip(moments, step.optimizer.state[first].values(), strict=True):

@@ -21,6 +21,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from typing import Any, Self
 
 from litebert.base.errors import lost_worker
@@ -47,13 +48,16 @@ class ProcessPool:
     def __init__(
         self, workers: int, initializer: Callable[..., None] | None = None, initargs: tuple = ()
     ) -> None:
-        self._workers, self._initial = workers, (initializer, initargs)
+        self._workers = workers
+        self._initial: Any = (initializer, initargs)
         self._pending: set[Future[Any]] = set()
 
     def __enter__(self) -> Self:
         context = get_context("spawn")
         ours, self._lifeline = context.Pipe(duplex=False)
-        self._executor = ProcessPoolExecutor(self._workers, context, _begin, (ours, *self._initial))
+        self._executor = ProcessPoolExecutor(
+            self._workers, mp_context=context, initializer=_begin, initargs=(ours, *self._initial)
+        )
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
@@ -99,13 +103,13 @@ def _result(future: Future[Any]) -> Any:
         raise lost_worker() from None
 
 
-def _begin(lifeline: Any, initializer: Callable[..., None] | None, initargs: tuple) -> None:
+def _begin(lifeline: Connection, initializer: Callable[..., None] | None, initargs: tuple) -> None:
     threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
     if initializer is not None:
         initializer(*initargs)
 
 
-def _end_with_parent(lifeline: Any) -> None:
+def _end_with_parent(lifeline: Connection) -> None:
     with suppress(EOFError, OSError):
         lifeline.recv()
     os._exit(1)

@@ -1,7 +1,7 @@
 """The live view of a training run: a panel that moves on a terminal, plain lines in a log.
 
 Steps only store numbers. The panel is drawn from them by a thread of its own a few times a second;
-lines are written when a record comes and the last line is half a minute old. Everything goes to
+lines are written when metrics come and the last line is half a minute old. Everything goes to
 standard error. Samples and messages may hold anything, brackets too, and are never read as markup.
 """
 
@@ -11,7 +11,6 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -20,8 +19,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from litebert.train.alarms import MARK
-from litebert.train.watch import Watcher
+from litebert.train.callbacks import Callback, RunStarted
+from litebert.train.health import WARNING
+from litebert.train.metrics import EvaluationMetrics, Means, TrainingMetrics
 
 REFRESH = 2  # drawings a second
 LOG_EVERY = 30.0  # seconds
@@ -29,9 +29,7 @@ NONE = "-"
 MESSAGES = 4
 LONGEST_SAMPLE = 500  # characters
 
-NAMES = {"masked_language": "masked words", "replaced_token": "replaced tokens"}
-
-Record = dict[str, Any]
+NAMES = {"masked_lm": "masked LM", "replaced_token": "replaced tokens"}
 
 
 def plain(objective: str) -> str:
@@ -64,48 +62,42 @@ def _legible(text: str) -> str:
     return line if len(line) <= LONGEST_SAMPLE else line[:LONGEST_SAMPLE] + " …"
 
 
-class View(Watcher):
-    """Stores what a run tells; shows nothing. `leads` is whether this is the rank that speaks."""
+class View(Callback):
+    """Stores what a run tells; shows nothing."""
 
-    def __init__(self, leads: bool = True) -> None:
-        self.leads = leads
-        self.facts: dict[str, Any] = {}
-        self.train: Record = {}
-        self.held_out: Record = {}
-        self.held_out_before: Record = {}
-        self.looks: tuple[str, ...] = ()  # at the dev sets of a task
-        self.shown_sample = ""
+    def __init__(self) -> None:
+        self.run: RunStarted | None = None
+        self.training: TrainingMetrics | None = None
+        self.held_out: EvaluationMetrics | None = None
+        self.held_out_before: EvaluationMetrics | None = None
+        self.scores: tuple[str, ...] = ()  # on the dev sets of a task
+        self.sample = ""
         self.messages: tuple[str, ...] = ()  # replaced as a whole: a thread may be reading it
         self.steps, self.progress = 0, 0.0
         self.first: tuple[float, float] | None = None  # when the first step ended, and how far
         self.last = 0.0  # when the last step ended
 
-    def begin(self, facts: dict[str, Any]) -> None:
-        """Remember what is run."""
-        self.facts, self.steps = facts, facts["step"]
+    def on_start(self, run: RunStarted) -> None:
+        self.run, self.steps = run, run.step
 
-    def step(self, step: int, progress: float) -> None:
-        """Remember how far the run is."""
+    def on_step(self, step: int, progress: float) -> None:
         self.steps, self.progress, self.last = step, progress, time.monotonic()
         if self.first is None:
             self.first = (self.last, progress)
 
-    def record(self, record: Record) -> None:
-        """Remember the last line of each kind."""
-        if record["kind"] == "train":
-            self.train = record
-        elif record.get("loss"):
-            self.held_out_before, self.held_out = self.held_out, record
-        elif record.get("scores"):
-            self.looks = (*self.looks, _look(record))[-MESSAGES:]
+    def on_training(self, metrics: TrainingMetrics) -> None:
+        self.training = metrics
 
-    def say(self, message: str) -> None:
-        """Remember the last few."""
+    def on_evaluation(self, metrics: EvaluationMetrics) -> None:
+        if metrics.loss:
+            self.held_out_before, self.held_out = self.held_out, metrics
+        if metrics.scores:
+            self.scores = (*self.scores, _scores(metrics))[-MESSAGES:]
+        if metrics.sample:
+            self.sample = _legible(metrics.sample)
+
+    def on_message(self, message: str) -> None:
         self.messages = (*self.messages, _legible(message))[-MESSAGES:]
-
-    def sample(self, text: str) -> None:
-        """Remember the last one."""
-        self.shown_sample = _legible(text)
 
     def time_left(self) -> str:
         """The rest of the budget at the pace of this process, its slow first step not counted."""
@@ -113,29 +105,41 @@ class View(Watcher):
             return "done"
         if self.first is None or self.progress <= self.first[1]:
             return ""
-        began, already = self.first
-        pace = (self.last - began) / (self.progress - already)
+        started, already = self.first
+        pace = (self.last - started) / (self.progress - already)
         left = pace * (1 - self.progress) - (time.monotonic() - self.last)
         return f"{lasting(max(left, 0.0))} left"
 
     def speed(self) -> str:
-        """Speed, waiting, rate and norm of the last line of training."""
-        if not self.train:
+        """Speed, waiting, learning rate and gradient norm of the last metrics."""
+        if self.training is None:
             return ""
-        times = self.train["time"]
+        now, norm = self.training, self.training.gradient_norm
         return (
-            f"{short(times['tokens_per_second'])} tokens/s · {times['data']:.0%} of the time in "
-            f"data · learning rate {self.train['rate']:.3g} · gradient norm "
-            f"{self.train['norm']:.3g}"
+            f"{short(now.time.tokens_per_second)} tokens/s · {now.time.data_fraction:.0%} of the "
+            f"time in data · learning rate {now.learning_rate:.3g} · gradient norm "
+            + (NONE if norm is None else f"{norm:.3g}")
         )
 
     def size(self) -> str:
         """How large the model is, and how long it will be trained."""
-        ranks = f" on {self.facts['ranks']} ranks" if self.facts["ranks"] > 1 else ""
-        return f"{self.facts['parameters']:,} parameters · budget {self.facts['budget']}{ranks}"
+        if self.run is None:
+            return ""
+        ranks = f" on {self.run.world_size} ranks" if self.run.world_size > 1 else ""
+        return f"{self.run.parameters:,} parameters · budget {self.run.budget}{ranks}"
+
+    def notes(self, metrics: Means | None, name: str) -> list[str]:
+        """What a loss is seen beside: the unigram baseline, the recall of replaced tokens."""
+        notes = []
+        if name == "masked_lm" and self.run is not None and self.run.unigram_loss is not None:
+            notes.append(f"unigram baseline {self.run.unigram_loss:.3f}")
+        recall = metrics.recall.get(name) if metrics is not None else None
+        if recall is not None:
+            notes.append(f"recall {recall:.1%}")
+        return notes
 
 
-class Lines(View):
+class LogLines(View):
     """Plain lines, for a log."""
 
     def __init__(self, console: Console) -> None:
@@ -143,46 +147,43 @@ class Lines(View):
         self.console = console
         self._written = float("-inf")
 
-    def begin(self, facts: dict[str, Any]) -> None:
-        """Say what is run."""
-        super().begin(facts)
-        self._write(f"{facts['title']} · {self.size()} · {facts['out']}")
+    def on_start(self, run: RunStarted) -> None:
+        super().on_start(run)
+        self._write(f"{run.title} · {self.size()} · {run.folder}")
 
-    def record(self, record: Record) -> None:
-        """A line for every look at held-out text; for training now and then."""
-        super().record(record)
-        if record["kind"] != "train":
-            if record.get("loss"):
-                self._write(f"held-out, step {record['step']:,}: {self._results(record)}")
-            elif record.get("scores"):
-                self._write(self.looks[-1])
-        elif time.monotonic() - self._written >= LOG_EVERY:
+    def on_training(self, metrics: TrainingMetrics) -> None:
+        """A line now and then."""
+        super().on_training(metrics)
+        if time.monotonic() - self._written >= LOG_EVERY:
             self._written = time.monotonic()
             parts = (
-                f"step {record['step']:,} ({self.progress:.0%})",
-                f"{short(record['tokens'])} tokens", self._results(record), self.speed(),
+                f"step {metrics.step:,} ({self.progress:.0%})",
+                f"{short(metrics.tokens)} tokens", self._results(metrics), self.speed(),
                 self.time_left(),
             )  # fmt: skip
             self._write(" · ".join(filter(None, parts)))
 
-    def say(self, message: str) -> None:
-        """At once."""
-        super().say(message)
+    def on_evaluation(self, metrics: EvaluationMetrics) -> None:
+        super().on_evaluation(metrics)
+        if metrics.loss:
+            self._write(f"held-out, step {metrics.step:,}: {self._results(metrics)}")
+        if metrics.scores:
+            self._write(self.scores[-1])
+        if metrics.sample:
+            self._write(f"sample: {self.sample}")
+
+    def on_message(self, message: str) -> None:
+        super().on_message(message)
         self._write(self.messages[-1])
 
-    def sample(self, text: str) -> None:
-        """At once."""
-        super().sample(text)
-        self._write(f"sample: {self.shown_sample}")
-
-    def _results(self, record: Record) -> str:
+    def _results(self, metrics: Means) -> str:
         results = []
-        for name in record["loss"]:
-            share = _right(record, name)
-            right = [] if share == NONE else [f"{share} right"]
-            notes = ", ".join(right + _notes(self.facts, record, name))
+        for name in metrics.loss:
+            accuracy = _accuracy(metrics, name)
+            shown = [] if accuracy == NONE else [f"accuracy {accuracy}"]
+            notes = ", ".join(shown + self.notes(metrics, name))
             results.append(
-                f"{plain(name)} {_loss(record, name)}" + (f" ({notes})" if notes else "")
+                f"{plain(name)} {_loss(metrics, name)}" + (f" ({notes})" if notes else "")
             )
         return ", ".join(results)
 
@@ -190,19 +191,21 @@ class Lines(View):
         self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-class Moving(View):
+class LivePanel(View):
     """A panel, drawn anew a few times a second by rich."""
 
     def __rich__(self) -> RenderableType:
         parts: list[RenderableType] = [self._bar()]
-        if self.train or self.held_out:
+        if self.training or self.held_out:
             parts += [self._table(), Text(self.speed(), style="dim")]
-        parts += [Text(look) for look in self.looks]
-        if self.shown_sample:
-            parts.append(Text.assemble(("sample ", "dim"), self.shown_sample))
-        parts += [Text(text, "yellow" if text.startswith(MARK) else "") for text in self.messages]
-        title = Text(self.facts.get("title", "starting"), style="bold")
-        beneath = Text(self.size() if self.facts else "", style="dim")
+        parts += [Text(line) for line in self.scores]
+        if self.sample:
+            parts.append(Text.assemble(("sample ", "dim"), self.sample))
+        parts += [
+            Text(text, "yellow" if text.startswith(WARNING) else "") for text in self.messages
+        ]
+        title = Text(self.run.title if self.run else "starting", style="bold")
+        beneath = Text(self.size(), style="dim")
         return Panel(Group(*parts), title=title, subtitle=beneath, title_align="left")
 
     def _bar(self) -> RenderableType:
@@ -210,7 +213,7 @@ class Moving(View):
         row.add_column(ratio=1)
         for _ in range(3):
             row.add_column(justify="right", no_wrap=True)
-        tokens = f"{short(self.train['tokens'])} tokens" if self.train else ""
+        tokens = f"{short(self.training.tokens)} tokens" if self.training else ""
         bar = ProgressBar(total=1.0, completed=min(self.progress, 1.0))
         where = f"{self.progress:.1%}  step {self.steps:,}"
         row.add_row(bar, Text(where), Text(tokens), Text(self.time_left(), style="cyan"))
@@ -219,67 +222,59 @@ class Moving(View):
     def _table(self) -> RenderableType:
         table = Table(box=None, pad_edge=False, header_style="dim")
         table.add_column("")
-        for title in ("loss", "right", "held-out loss", "right"):
+        for title in ("loss", "accuracy", "held-out loss", "accuracy"):
             table.add_column(title, justify="right")
         table.add_column("")
-        losses = [record.get("loss", {}) for record in (self.train, self.held_out)]
-        for name in dict.fromkeys([*losses[0], *losses[1]]):
+        losses = [metrics.loss for metrics in (self.training, self.held_out) if metrics]
+        for name in dict.fromkeys(name for loss in losses for name in loss):
             cells = [
-                plain(name), _loss(self.train, name), _right(self.train, name),
-                _loss(self.held_out, name) + self._arrow(name), _right(self.held_out, name),
-                ", ".join(_notes(self.facts, self.train, name)),
+                plain(name), _loss(self.training, name), _accuracy(self.training, name),
+                _loss(self.held_out, name) + self._arrow(name), _accuracy(self.held_out, name),
+                ", ".join(self.notes(self.training, name)),
             ]  # fmt: skip
             table.add_row(*map(Text, cells))
         return table
 
     def _arrow(self, name: str) -> str:
         """Where the held-out loss is going."""
-        before, now = (r.get("loss", {}).get(name) for r in (self.held_out_before, self.held_out))
+        before, now = (
+            metrics.loss.get(name) if metrics else None
+            for metrics in (self.held_out_before, self.held_out)
+        )
         if before is None or now is None:
             return "  "
         return " ↓" if now < before else " ↑"
 
 
-def _loss(record: Record, name: str) -> str:
-    value = record.get("loss", {}).get(name)
+def _loss(metrics: Means | None, name: str) -> str:
+    value = metrics.loss.get(name) if metrics else None
     return NONE if value is None else f"{value:.3f}"
 
 
-def _right(record: Record, name: str) -> str:
-    """The share of right answers; a regression has none, and gives minus its error instead."""
-    value = record.get("accuracy", {}).get(name)
-    return NONE if value is None or value < 0 else f"{value:.1%}"
+def _accuracy(metrics: Means | None, name: str) -> str:
+    value = metrics.accuracy.get(name) if metrics else None
+    return NONE if value is None else f"{value:.1%}"
 
 
-def _look(record: Record) -> str:
-    """The scores of a look at the dev sets."""
+def _scores(metrics: EvaluationMetrics) -> str:
+    """The scores of an evaluation on the dev sets."""
     parts = [
         f"{name}: " + ", ".join(f"{metric} {value:.4f}" for metric, value in scores.items())
-        for name, scores in record["scores"].items()
+        for name, scores in metrics.scores.items()
     ]
-    return f"step {record['step']:,}, {'; '.join(parts)}"
-
-
-def _notes(facts: dict[str, Any], record: Record, name: str) -> list[str]:
-    """What a loss is seen beside: the level of guessing, the replaced tokens that were found."""
-    notes = []
-    if name == "masked_language" and facts.get("unigram") is not None:
-        notes.append(f"guessing gives {facts['unigram']:.3f}")
-    if name in record.get("found", {}):
-        notes.append(f"{record['found'][name]:.1%} of the replaced found")
-    return notes
+    return f"step {metrics.step:,}, {'; '.join(parts)}"
 
 
 @contextmanager
-def watching(console: Console | None = None) -> Iterator[View]:
-    """Something that shows a run; ranks that do not lead show nothing."""
+def live_view(console: Console | None = None) -> Iterator[View]:
+    """A callback that shows a run; ranks other than the main one show nothing."""
     if int(os.environ.get("RANK", "0")) != 0:
-        yield View(leads=False)
+        yield View()
         return
     console = console or Console(stderr=True)
     if not console.is_terminal or console.is_dumb_terminal:
-        yield Lines(console)
+        yield LogLines(console)
         return
-    view = Moving()
+    view = LivePanel()
     with Live(view, console=console, refresh_per_second=REFRESH):
         yield view

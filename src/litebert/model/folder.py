@@ -29,11 +29,17 @@ CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 EXTRA_WEIGHTS = "litebert.safetensors"
 INDEX = "model.safetensors.index.json"
+MODEL = "model"  # the folder below a run's that holds its model
 TOKENIZER_FILES = (
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
     "spiece.model", "vocab.txt", "vocab.json", "merges.txt",
 )  # fmt: skip
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+
+
+def find_model_folder(folder: Path) -> Path:
+    """The model of a run, or the folder itself where it is a model folder already."""
+    return folder / MODEL if (folder / MODEL).is_dir() else folder
 
 
 def read_folder(folder: Path) -> Contents:

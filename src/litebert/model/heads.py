@@ -1,11 +1,16 @@
-"""Heads: what turns encoded tokens into an answer.
+"""Heads: what turns encoded tokens into an answer. A head takes the encoder's state.
 
-Pretraining: masked language, sentence pair (order or next), replaced token, span boundary.
-Tasks: classification (regression with one label) from [CLS], from the mean of the tokens, or from
-two texts read apart; token classification, span (SQuAD 1.1), conditional span (SQuAD 2.0, XLNet's),
-multiple choice.
+    model.head("masked_lm")(state, positions)       vocabulary logits
+    model.head("sentence_pair")(state)              two classes: order, or next sentence
+    model.head("classification")(state)             labels from the pooled [CLS]
 
-Shapes: M chosen tokens, B sequences, T tokens, H hidden, E embedding, V vocabulary, K beams.
+Pretraining: masked LM, sentence pair, replaced token, span boundary. Tasks: classification (one
+label is a regression) from [CLS], from the mean of the tokens or of a bi-encoder's two texts; token
+classification, span (SQuAD 1.1), conditional span (SQuAD 2.0, XLNet's), multiple choice. A new head
+is a class here and a row in `HEADS`.
+
+Shapes: B sequences of T tokens, N tokens, M chosen ones, H hidden, E embedding, V vocabulary,
+K beams.
 """
 
 from __future__ import annotations
@@ -17,10 +22,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from litebert.model.config import EncoderConfig
-from litebert.model.lean import activate
+from litebert.model.efficient import activate, sampled_vocabulary_loss, vocabulary_loss
+from litebert.model.layout import State
 
 SPAN_POSITION_SIZE = 200  # SpanBERT's width of the position within the span
-LONGEST_SPAN = 20  # rows of that table; the objective asks for the first 15
+MAX_SPAN_LENGTH = 20  # rows of that table; the objective predicts the first 15
+MASKED_FRACTION = 0.15  # of tokens, where FLOPs are estimated
 NEVER = -1e30
 
 
@@ -32,98 +39,202 @@ class Pooler(nn.Module):
         self.activation = config.pooler_activation
         self.dense = nn.Linear(config.hidden_size, config.hidden_size)
 
-    def forward(self, first_BH: Tensor) -> Tensor:
-        x = self.dense(first_BH)
+    def forward(self, state: State) -> Tensor:
+        x = self.dense(state.first())
         return torch.tanh(x) if self.activation == "tanh" else F.gelu(x)
 
 
-class MaskedLanguageHead(nn.Module):
+class Head(nn.Module):
+    """The base of all heads. What a head borrows from its model it is shown by `attach`."""
+
+    needs_pooler = False
+
+    def attach(self, token_table: nn.Embedding, pooler: Pooler | None) -> None:
+        """Borrow the token table (tied decoders) or the pooler; in a tuple, so not registered."""
+        self._borrowed = (token_table, pooler)
+
+    @property
+    def token_table(self) -> Tensor:
+        return self._borrowed[0].weight
+
+    def pooled(self, state: State) -> Tensor:
+        pooler = self._borrowed[1]
+        assert pooler is not None, "a model gives its pooler to the heads that need one"
+        return pooler(state)
+
+    @classmethod
+    def flops_per_token(cls, config: EncoderConfig, max_length: int) -> float:
+        """Forward FLOPs of matrix products, spread over the tokens of a sequence."""
+        return 0.0
+
+
+class MaskedLMHead(Head):
     """H -> E, activation, LayerNorm; the decoder is the token table, with a bias of its own."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, config: EncoderConfig, labels: int = 0) -> None:
         super().__init__()
-        self.activation = config.masked_language_activation
+        self.activation = config.masked_lm_activation
         self.dense = nn.Linear(config.hidden_size, config.embedding_size)
         self.norm = nn.LayerNorm(config.embedding_size, config.layer_norm_eps)
         self.bias = nn.Parameter(torch.zeros(config.vocab_size))
 
-    def forward(self, x_MH: Tensor) -> Tensor:
-        """The transformed tokens, ready for the token table."""
-        return self.norm(activate(self.dense(x_MH), self.activation))
+    def forward(self, state: State, positions: Tensor | None = None) -> Tensor:
+        """Vocabulary logits at the given flat positions (M, V); at all tokens without."""
+        return F.linear(self._transform(state, positions), self.token_table, self.bias)
+
+    def loss(self, state: State, positions: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """Summed loss at the masked positions, and the number of correct predictions."""
+        x_ME = self._transform(state, positions)
+        return vocabulary_loss(x_ME, self.token_table, self.bias, targets)
+
+    def sampled_loss(
+        self, state: State, positions: Tensor, targets: Tensor, uniform_M: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The same, with a token sampled at each position by a number in [0, 1): ELECTRA's."""
+        x_ME = self._transform(state, positions)
+        return sampled_vocabulary_loss(x_ME, self.token_table, self.bias, targets, uniform_M)
+
+    def _transform(self, state: State, positions: Tensor | None) -> Tensor:
+        return self.norm(activate(self.dense(state.at(positions)), self.activation))
+
+    @classmethod
+    def flops_per_token(cls, config: EncoderConfig, max_length: int) -> float:
+        width, embedding = config.hidden_size, config.embedding_size
+        return MASKED_FRACTION * 2 * embedding * (width + config.vocab_size)
 
 
-class SentencePairHead(nn.Module):
+class SentencePairHead(Head):
     """Two classes over the pooled vector: 0 in order (or next), 1 swapped (or random)."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    needs_pooler = True
+
+    def __init__(self, config: EncoderConfig, labels: int = 0) -> None:
         super().__init__()
         self.dense = nn.Linear(config.hidden_size, 2)
 
-    def forward(self, pooled_BH: Tensor) -> Tensor:
-        return self.dense(pooled_BH)
+    def forward(self, state: State) -> Tensor:
+        return self.dense(self.pooled(state))
+
+    @classmethod
+    def flops_per_token(cls, config: EncoderConfig, max_length: int) -> float:
+        return (2 * config.hidden_size**2 + 4 * config.hidden_size) / max_length
 
 
-class ReplacedTokenHead(nn.Module):
+class ReplacedTokenHead(Head):
     """ELECTRA's discriminator: one logit a token, high where the token was replaced."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, config: EncoderConfig, labels: int = 0) -> None:
         super().__init__()
         self.activation = config.hidden_act
         self.dense = nn.Linear(config.hidden_size, config.hidden_size)
         self.output = nn.Linear(config.hidden_size, 1)
 
-    def forward(self, x_NH: Tensor) -> Tensor:
-        return self.output(activate(self.dense(x_NH), self.activation)).squeeze(-1)
+    def forward(self, state: State) -> Tensor:
+        return self.output(activate(self.dense(state.x_NH), self.activation)).squeeze(-1)
+
+    @classmethod
+    def flops_per_token(cls, config: EncoderConfig, max_length: int) -> float:
+        return 2 * config.hidden_size**2 + 2 * config.hidden_size
 
 
-class SpanBoundaryHead(nn.Module):
+class SpanBoundaryHead(Head):
     """SpanBERT: a masked token from the tokens outside its span and its place within it.
 
     y = f(x_(s-1), x_(e+1), p_(i-s+1)) with f two dense layers, each GELU (erf) and LayerNorm.
     """
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, config: EncoderConfig, labels: int = 0) -> None:
         super().__init__()
         width = config.hidden_size
-        self.position = nn.Embedding(LONGEST_SPAN, SPAN_POSITION_SIZE)
+        self.position = nn.Embedding(MAX_SPAN_LENGTH, SPAN_POSITION_SIZE)
         self.first = nn.Linear(2 * width + SPAN_POSITION_SIZE, width)
         self.first_norm = nn.LayerNorm(width, 1e-12)
         self.second = nn.Linear(width, config.embedding_size)
         self.second_norm = nn.LayerNorm(config.embedding_size, 1e-12)
         self.bias = nn.Parameter(torch.zeros(config.vocab_size))
 
-    def forward(self, left_MH: Tensor, right_MH: Tensor, place_M: Tensor) -> Tensor:
-        """The transformed tokens, ready for the token table."""
-        x = torch.cat([left_MH, right_MH, self.position(place_M)], -1)
+    def forward(self, state: State, left: Tensor, right: Tensor, place: Tensor) -> Tensor:
+        """Logits of masked tokens (M, V) from flat boundary positions and places in the span."""
+        return F.linear(self._transform(state, left, right, place), self.token_table, self.bias)
+
+    def loss(
+        self, state: State, left: Tensor, right: Tensor, place: Tensor, targets: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Summed loss and the number of correct predictions."""
+        x_ME = self._transform(state, left, right, place)
+        return vocabulary_loss(x_ME, self.token_table, self.bias, targets)
+
+    def _transform(self, state: State, left: Tensor, right: Tensor, place: Tensor) -> Tensor:
+        x = torch.cat([state.at(left), state.at(right), self.position(place)], -1)
         x = self.first_norm(F.gelu(self.first(x)))
         return self.second_norm(F.gelu(self.second(x)))
 
+    @classmethod
+    def flops_per_token(cls, config: EncoderConfig, max_length: int) -> float:
+        width, embedding = config.hidden_size, config.embedding_size
+        first = 2 * (2 * width + SPAN_POSITION_SIZE) * width
+        return MASKED_FRACTION * (first + 2 * embedding * (width + config.vocab_size))
 
-class LinearHead(nn.Module):
-    """Dropout and one dense layer: classification, tagging, spans and choices alike."""
 
-    def __init__(self, config: EncoderConfig, outputs: int, dropout: float) -> None:
+class TokenClassificationHead(Head):
+    """Dropout and one dense layer over what `features` gives: here every token."""
+
+    def __init__(
+        self, config: EncoderConfig, outputs: int, *, dropout: float | None = None, inputs: int = 1
+    ) -> None:
         super().__init__()
-        self.dropout = dropout
-        self.dense = nn.Linear(config.hidden_size, outputs)
+        self.dropout = config.classifier_dropout_prob if dropout is None else dropout
+        self.dense = nn.Linear(inputs * config.hidden_size, outputs)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.dense(F.dropout(x, self.dropout, self.training))
+    def forward(self, state: State) -> Tensor:
+        return self.dense(F.dropout(self.features(state), self.dropout, self.training))
+
+    def features(self, state: State) -> Tensor:
+        return state.x_NH
 
 
-class ApartHead(nn.Module):
-    """Two texts that were read apart: u, v, |u - v| and u * v side by side, and a dense layer."""
+class ClassificationHead(TokenClassificationHead):
+    """Label logits (B, labels) from the pooled [CLS]; one column is a regression."""
 
-    def __init__(self, config: EncoderConfig, outputs: int, dropout: float) -> None:
-        super().__init__()
-        self.dropout = dropout
-        self.dense = nn.Linear(4 * config.hidden_size, outputs)
+    needs_pooler = True
 
-    def forward(self, x_BH: Tensor) -> Tensor:
-        """Sequences in pairs, (B, H), to (B / 2, outputs)."""
-        u, v = x_BH.unflatten(0, (-1, 2)).unbind(1)
-        features = torch.cat([u, v, (u - v).abs(), u * v], -1)
-        return self.dense(F.dropout(features, self.dropout, self.training))
+    def features(self, state: State) -> Tensor:
+        return self.pooled(state)
+
+
+class MeanClassificationHead(TokenClassificationHead):
+    """Label logits (B, labels) from the mean of a sequence's tokens; a head of our own."""
+
+    def features(self, state: State) -> Tensor:
+        return state.mean()
+
+
+class BiEncoderHead(TokenClassificationHead):
+    """Label logits (B / 2, labels) of two texts encoded apart: u, v, |u - v|, u * v; our own."""
+
+    def __init__(self, config: EncoderConfig, outputs: int) -> None:
+        super().__init__(config, outputs, inputs=4)
+
+    def features(self, state: State) -> Tensor:
+        u, v = state.mean().unflatten(0, (-1, 2)).unbind(1)
+        return torch.cat([u, v, (u - v).abs(), u * v], -1)
+
+
+class MultipleChoiceHead(ClassificationHead):
+    """One logit a sequence, (B,): a question with one of its options."""
+
+    def __init__(self, config: EncoderConfig, labels: int = 0) -> None:
+        super().__init__(config, 1)
+
+    def forward(self, state: State) -> Tensor:
+        return super().forward(state).squeeze(-1)
+
+
+class SpanHead(TokenClassificationHead):
+    """SQuAD 1.1: start and end logits a token, (N, 2)."""
+
+    def __init__(self, config: EncoderConfig, labels: int = 0) -> None:
+        super().__init__(config, 2, dropout=0.0)
 
 
 class ConditionalSpan(NamedTuple):
@@ -135,10 +246,10 @@ class ConditionalSpan(NamedTuple):
     unanswerable_B: Tensor
 
 
-class ConditionalSpanHead(nn.Module):
+class ConditionalSpanHead(Head):
     """SQuAD 2.0 as ALBERT does it, after XLNet: the end is conditioned on the start."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, config: EncoderConfig, labels: int = 0) -> None:
         super().__init__()
         width = config.hidden_size
         self.dropout = config.classifier_dropout_prob
@@ -150,9 +261,11 @@ class ConditionalSpanHead(nn.Module):
         self.answerable = nn.Linear(width, 1, bias=False)
 
     def forward(
-        self, x_BTH: Tensor, allowed_BT: Tensor, start_B: Tensor | None = None, beams: int = 5
+        self, state: State, allowed_BT: Tensor, start_B: Tensor | None = None, beams: int = 5
     ) -> ConditionalSpan:
         """`allowed_BT`: tokens an answer may touch. With the true `start_B`, as in training."""
+        x_BTH, real_BT = state.padded()
+        allowed_BT = allowed_BT & real_BT
         start_BT = self.start(x_BTH).squeeze(-1).masked_fill(~allowed_BT, NEVER)
         probability_BT = start_BT.softmax(-1)
         if start_B is None:
@@ -176,3 +289,19 @@ class ConditionalSpanHead(nn.Module):
     @staticmethod
     def _tokens(x_BTH: Tensor, index_BK: Tensor) -> Tensor:
         return x_BTH.gather(1, index_BK[..., None].expand(-1, -1, x_BTH.shape[-1]))
+
+
+# name -> class, built with the configuration and the number of labels
+HEADS: dict[str, type[Head]] = {
+    "masked_lm": MaskedLMHead,
+    "sentence_pair": SentencePairHead,
+    "replaced_token": ReplacedTokenHead,
+    "span_boundary": SpanBoundaryHead,
+    "classification": ClassificationHead,
+    "mean_classification": MeanClassificationHead,
+    "bi_encoder_classification": BiEncoderHead,
+    "token_classification": TokenClassificationHead,
+    "multiple_choice": MultipleChoiceHead,
+    "span": SpanHead,
+    "conditional_span": ConditionalSpanHead,
+}

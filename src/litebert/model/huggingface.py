@@ -16,7 +16,7 @@ from torch import Tensor
 
 from litebert.base.errors import FormatError
 from litebert.model.config import EncoderConfig
-from litebert.model.names import (
+from litebert.model.tensor_names import (
     ARCHITECTURES,
     Architecture,
     Row,

@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from litebert.model.config import EncoderConfig
+from litebert.model.efficient import norm_feed_forward
 from litebert.model.layout import Layout
-from litebert.model.lean import norm_feed_forward
 
 
 class Attention(nn.Module):
@@ -47,7 +47,7 @@ class FeedForward(nn.Module):
         self.norm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
 
     def forward(self, x_NH: Tensor, norm: nn.LayerNorm, dropout: float) -> Tensor:
-        """u + Dropout(feed-forward of u), where u = norm(x): see `lean.py` for why in one."""
+        """u + Dropout(feed-forward of u), where u = norm(x): see `efficient.py` for why in one."""
         return norm_feed_forward(x_NH, norm, self.inner, self.outer, self.activation, dropout)
 
 

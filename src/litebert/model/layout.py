@@ -134,6 +134,10 @@ class State:
         """Only the chosen sequences."""
         return State(*self.layout.select(self.x_NH, chosen))
 
+    def at(self, positions: Tensor | None) -> Tensor:
+        """The tokens at flat positions, (M, H); all of them without."""
+        return self.x_NH if positions is None else self.x_NH.index_select(0, positions)
+
     def first(self) -> Tensor:
         """The first token of each sequence, (B, H)."""
         return self.layout.first(self.x_NH)

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from torch import nn
 
-from litebert.base.batch import Batch, Numbers
+from litebert.base.batches import Batch
+from litebert.base.ragged import IntArray
 from litebert.model.inputs import Inputs
 from litebert.model.model import Model, share_embeddings
-from litebert.objectives.base import Objective, Term
-from litebert.objectives.mlm import MaskedLanguage
-from litebert.objectives.rtd import replace_tokens
+from litebert.model.objective import Objective, Term
+from litebert.objectives.masked_lm import MaskedLM
+from litebert.objectives.replaced_token import replace_tokens
 
 
 class Learner(nn.Module):
@@ -27,7 +28,7 @@ class Learner(nn.Module):
         if generator is not None:
             share_embeddings(generator, model)
         self.own = tuple(objectives)
-        first: tuple[Objective, ...] = () if generator is None else (MaskedLanguage(),)
+        first: tuple[Objective, ...] = () if generator is None else (MaskedLM(),)
         self.objectives = (*first, *self.own)
 
     def counts(self, batch: Batch) -> list[int]:
@@ -53,7 +54,7 @@ class Learner(nn.Module):
         return list(self.folders().values())
 
 
-def read_by(objectives: Sequence[Objective], batch: Batch) -> Numbers | None:
+def read_by(objectives: Sequence[Objective], batch: Batch) -> IntArray | None:
     """The tokens that any of the objectives looks at, in order; None for all."""
     wanted = [objective.reads(batch) for objective in objectives]
     known = [tokens for tokens in wanted if tokens is not None]

@@ -1,27 +1,44 @@
-"""Which objective trains which head."""
+"""The objectives of pretraining, by name. A new one is a class and a row here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
-from litebert.corpus.arrange import arrangement
-from litebert.objectives.base import Objective
-from litebert.objectives.mlm import MaskedLanguage
-from litebert.objectives.pairs import SentencePair
-from litebert.objectives.rtd import ReplacedToken
-from litebert.objectives.sbo import SpanBoundary
+from litebert.model.objective import Objective
+from litebert.objectives.masked_lm import MaskedLM
+from litebert.objectives.replaced_token import ReplacedToken
+from litebert.objectives.sentence_pairs import NextSentence, SentenceOrder
+from litebert.objectives.span_boundary import SpanBoundary
 
-PAIRS = {"swap": "sentence_order", "borrow": "next_sentence"}
 
-# head -> objective, for a named arrangement and ELECTRA's weight
-OBJECTIVES: dict[str, Callable[[str, float], Objective]] = {
-    "masked_language": lambda arranged, weight: MaskedLanguage(),
-    "sentence_pair": lambda arranged, weight: SentencePair(PAIRS[arrangement(arranged).negatives]),
-    "span_boundary": lambda arranged, weight: SpanBoundary(),
-    "replaced_token": lambda arranged, weight: ReplacedToken(weight),
+class PretrainingObjective(Objective, Protocol):
+    """An objective with the head that it trains, and the negatives that its samples must have."""
+
+    head: str
+    negatives: str | None  # of the input format: "swap", "random_next"; None for any
+
+
+OBJECTIVES: dict[str, type[PretrainingObjective]] = {
+    "masked_lm": MaskedLM,
+    "sentence_order": SentenceOrder,
+    "next_sentence": NextSentence,
+    "replaced_token": ReplacedToken,
+    "span_boundary": SpanBoundary,
 }
 
 
-def objectives(heads: Sequence[str], arranged: str, weight: float = 50.0) -> list[Objective]:
-    """The objectives of pretraining heads, in their order."""
-    return [OBJECTIVES[head](arranged, weight) for head in heads]
+def heads_of(objectives: Sequence[str]) -> tuple[str, ...]:
+    """The heads that objectives train, in their order."""
+    return tuple(dict.fromkeys(OBJECTIVES[name].head for name in objectives))
+
+
+def build_objectives(
+    names: Sequence[str], discriminator_weight: float | None = None
+) -> list[PretrainingObjective]:
+    """The objectives of a run; ELECTRA's discriminator may have a weight of its own."""
+    built = [OBJECTIVES[name]() for name in names]
+    for objective in built:
+        if discriminator_weight is not None and isinstance(objective, ReplacedToken):
+            objective.weight = discriminator_weight
+    return built

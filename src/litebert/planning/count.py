@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from torch import nn
 
+from litebert.configs.schema import Preset
 from litebert.model.config import EncoderConfig
+from litebert.model.heads import HEADS
 from litebert.model.model import Model
-from litebert.presets.recipe import Preset
 
-MASKED_SHARE = 0.15
 TRAINING_PASSES = 3  # backward costs two forward passes; one more with activation checkpointing
 
 
@@ -21,7 +21,7 @@ def models_of(preset: Preset) -> dict[str, Model]:
     main = Model.skeleton(preset.model, preset.heads)
     if preset.generator is None:
         return {"": main}
-    return {"": main, "generator.": Model.skeleton(preset.generator, ("masked_language",))}
+    return {"": main, "generator.": Model.skeleton(preset.generator, ("masked_lm",))}
 
 
 def parameters(preset: Preset) -> dict[str, int]:
@@ -56,7 +56,7 @@ def flops_per_token(preset: Preset, length: int) -> dict[str, float]:
     """Forward FLOPs a token at a sequence length, item by item."""
     items = _model_flops(preset.model, preset.heads, length)
     if preset.generator is not None:
-        generator = _model_flops(preset.generator, ("masked_language",), length)
+        generator = _model_flops(preset.generator, ("masked_lm",), length)
         items |= {f"generator.{name}": value for name, value in generator.items()}
     return items
 
@@ -74,18 +74,5 @@ def _model_flops(config: EncoderConfig, heads: tuple[str, ...], length: int) -> 
         "attention.output": blocks * 2 * width * width,
         "feed_forward": blocks * 2 * 2 * width * inner,
     }
-    for head in heads:
-        items |= {f"head.{head}": _head_flops(config, head, length)}
+    items |= {f"head.{name}": HEADS[name].flops_per_token(config, length) for name in heads}
     return items
-
-
-def _head_flops(config: EncoderConfig, head: str, length: int) -> float:
-    width, embedding = config.hidden_size, config.embedding_size
-    decoder = 2 * embedding * config.vocab_size
-    if head == "masked_language":
-        return MASKED_SHARE * (2 * width * embedding + decoder)
-    if head == "span_boundary":
-        return MASKED_SHARE * (2 * (2 * width + 200) * width + 2 * width * embedding + decoder)
-    if head == "sentence_pair":
-        return (2 * width * width + 4 * width) / length
-    return 2 * width * width + 2 * width  # replaced_token

@@ -1,6 +1,6 @@
 """Peak memory of a training step, item by item, from what the layers keep for their backward pass.
 
-The encoder keeps, for every token and block (see `model/lean.py`):
+The encoder keeps, for every token and block (see `model/efficient.py`):
 
     x (H), query, key, value (3H), context (H), the sum before each norm (2H), before the GELU (I)
 
@@ -15,20 +15,21 @@ from functools import cache
 import torch
 
 from litebert.base.runtime import Precision, memory_now, resolve_precision
+from litebert.configs.schema import Preset
 from litebert.model.attention import prefers_products
 from litebert.model.config import EncoderConfig
-from litebert.model.lean import SLICE
-from litebert.planning.count import MASKED_SHARE, parameters
-from litebert.presets.recipe import Preset
+from litebert.model.efficient import SLICE
+from litebert.model.heads import MASKED_FRACTION
+from litebert.planning.count import parameters
 
 FLOAT = 4
 ADAM_STATES = 2
 LIBRARIES = 60_000_000  # what torch's libraries take when they first compute
-HOLES = 0.2  # share of the heap that lies between tensors, measured with glibc's malloc
+HOLES = 0.2  # fraction of the heap that lies between tensors, measured with glibc's malloc
 
 
 def peak_memory(
-    preset: Preset, batch: int, length: int, precision: Precision, checkpointing: bool
+    preset: Preset, batch_size: int, max_length: int, precision: Precision, checkpointing: bool
 ) -> dict[str, int]:
     """Bytes by item; `total` is the estimated peak of the process on this machine."""
     device = torch.device("cpu")
@@ -37,8 +38,8 @@ def peak_memory(
     configs = [preset.model] + ([preset.generator] if preset.generator else [])
     low = 2 if resolve_precision(precision, device) == "bf16" else FLOAT
     dtype = torch.bfloat16 if low == 2 else torch.float32
-    kept = sum(_kept(c, batch, length, dtype, checkpointing) for c in configs)
-    working = max(_working(c, batch, length, dtype, checkpointing) for c in configs)
+    kept = sum(_kept(c, batch_size, max_length, dtype, checkpointing) for c in configs)
+    working = max(_working(c, batch_size, max_length, dtype, checkpointing) for c in configs)
     table = max(c.vocab_size * c.embedding_size for c in configs) * FLOAT
     # A block's weight gradients are made before they are added to those of the other layers.
     block = max(_block_weights(c) for c in configs) * FLOAT
@@ -62,15 +63,15 @@ def _baseline() -> int:
 
 
 def _kept(
-    config: EncoderConfig, batch: int, length: int, dtype: torch.dtype, checkpointing: bool
+    config: EncoderConfig, batch_size: int, max_length: int, dtype: torch.dtype, checkpointing: bool
 ) -> int:
     """What is held from forward to backward."""
-    size, tokens = dtype.itemsize, batch * length
+    size, tokens = dtype.itemsize, batch_size * max_length
     blocks = config.num_hidden_layers * config.inner_group_num
     per_token = config.hidden_size * size if checkpointing else _block_token(config, dtype)
-    attention = 0 if checkpointing else _probabilities(config, batch, length, dtype)
+    attention = 0 if checkpointing else _probabilities(config, batch_size, max_length, dtype)
     embeddings = (3 if config.hidden_dropout_prob else 2) * config.embedding_size * FLOAT
-    masked = MASKED_SHARE * 3 * (config.hidden_size + config.embedding_size) * FLOAT
+    masked = MASKED_FRACTION * 3 * (config.hidden_size + config.embedding_size) * FLOAT
     return int(blocks * (tokens * per_token + attention) + tokens * (embeddings + masked))
 
 
@@ -86,23 +87,25 @@ def _block_token(config: EncoderConfig, dtype: torch.dtype) -> int:
     return values * dtype.itemsize + dropout
 
 
-def _probabilities(config: EncoderConfig, batch: int, length: int, dtype: torch.dtype) -> int:
+def _probabilities(
+    config: EncoderConfig, batch_size: int, max_length: int, dtype: torch.dtype
+) -> int:
     dropout = config.attention_probs_dropout_prob
-    if not prefers_products(torch.device("cpu"), dtype, length, dropout):
+    if not prefers_products(torch.device("cpu"), dtype, max_length, dropout):
         return 0
-    squares = batch * config.num_attention_heads * length * length
-    scaled_query = batch * length * config.hidden_size
+    squares = batch_size * config.num_attention_heads * max_length * max_length
+    scaled_query = batch_size * max_length * config.hidden_size
     return (squares * (3 if dropout else 1) + scaled_query) * dtype.itemsize
 
 
 def _working(
-    config: EncoderConfig, batch: int, length: int, dtype: torch.dtype, checkpointing: bool
+    config: EncoderConfig, batch_size: int, max_length: int, dtype: torch.dtype, checkpointing: bool
 ) -> int:
     """Temporary buffers: of one block's backward pass, or of a slice of the vocabulary."""
-    tokens, size = batch * length, dtype.itemsize
+    tokens, size = batch_size * max_length, dtype.itemsize
     block = tokens * (config.intermediate_size + 6 * config.hidden_size) * size
-    block += 2 * _probabilities(config, batch, length, dtype)
+    block += 2 * _probabilities(config, batch_size, max_length, dtype)
     if checkpointing:  # one block's activations come back
         block += tokens * _block_token(config, dtype)
-    slices = min(SLICE, int(MASKED_SHARE * tokens) + 1)
+    slices = min(SLICE, int(MASKED_FRACTION * tokens) + 1)
     return max(block, 3 * slices * config.vocab_size * FLOAT)

@@ -1,163 +1,173 @@
-"""The plan of a run as one dictionary, and several of them side by side as a table."""
+"""The plan of a run, and several of them side by side as a table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.table import Table
 
-from litebert.base.budget import Budget, parse_budget
+from litebert.base.budget import Budget
 from litebert.base.errors import SettingsError
-from litebert.base.runtime import Precision, default_device, resolve_precision
+from litebert.base.runtime import default_device, resolve_precision
+from litebert.configs.schema import Preset
 from litebert.planning.count import TRAINING_PASSES, flops_per_token, parameters
-from litebert.planning.measure import measure
 from litebert.planning.memory import peak_memory
-from litebert.presets.load import load_preset
-from litebert.presets.recipe import Preset
-
-Plan = dict[str, Any]
 
 
-def plan(
-    preset: str,
-    sets: Sequence[str] = (),
-    *,
-    batch: int = 32,
-    length: int = 128,
-    budget: str | None = None,
-    measured: bool = False,
-    precision: Precision = "auto",
-    checkpointing: bool = False,
-) -> Plan:
-    """What training a preset takes: parameters, FLOPs, memory, and with `measured` the time."""
-    settings = load_preset(preset, sets)
-    longest = settings.model.longest_sequence
-    if batch < 1 or not 1 <= length <= longest:
-        raise SettingsError(
-            f"{preset}: batch {batch} and length {length} do not fit; "
-            f"batch is at least 1, length 1 to {longest} (model.max_position_embeddings)"
-        )
-    allowance = None if budget is None else parse_budget(budget)
-    forward = flops_per_token(settings, length)
-    passes = TRAINING_PASSES + checkpointing
-    result: Plan = {
-        "preset": preset,
-        "title": settings.title,
-        "batch": batch,
-        "length": length,
-        "precision": resolve_precision(precision, default_device()),
-        "parameters": parameters(settings),
-        "flops_per_token": {
-            "forward": sum(forward.values()),
-            "training": passes * sum(forward.values()),
-            "items": forward,
-        },
-        "memory": peak_memory(settings, batch, length, precision, checkpointing),
-    }
-    if measured:
-        result["measured"] = _measured(settings, batch, length, precision, checkpointing)
-    if allowance is not None:
-        result["budget"] = _budget(result, allowance)
-    return result
+@dataclass(frozen=True)
+class Speed:
+    """What a few real steps showed."""
+
+    seconds_per_step: float
+    tokens_per_second: float
+    steps_taken: int
 
 
-def _measured(
-    settings: Preset, batch: int, length: int, precision: Precision, checkpointing: bool
-) -> dict[str, float]:
-    found = measure(settings, batch, length, precision, checkpointing)
-    return {
-        "seconds_per_step": found.seconds_per_step,
-        "tokens_per_second": found.tokens_per_second,
-        "steps_taken": found.steps,
-    }
+@dataclass(frozen=True)
+class Spending:
+    """A budget in every unit that can be known; seconds need a measured speed."""
+
+    tokens: float
+    steps: float
+    flops: float
+    seconds: float | None
 
 
-def _budget(result: Plan, allowance: Budget) -> dict[str, float]:
-    """The budget in every unit that can be known; seconds need a measurement."""
-    per_step = result["batch"] * result["length"]
-    speed = result.get("measured", {}).get("tokens_per_second")
-    if allowance.kind == "seconds":
+@dataclass(frozen=True)
+class Plan:
+    """What training a preset takes. FLOPs are a token's, memory is of one micro-batch."""
+
+    preset: str
+    title: str
+    batch_size: int
+    max_length: int
+    precision: str
+    parameters: dict[str, int]
+    forward_flops: float
+    training_flops: float
+    flops: dict[str, float]  # of the forward pass, by part
+    memory: dict[str, int]
+    speed: Speed | None = None
+    budget: Spending | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+
+def micro_batch_size(preset: Preset, batch_size: int, max_length: int) -> int:
+    """Sequences of one forward pass."""
+    return max(min(batch_size, preset.data.micro_batch_tokens // max_length), 1)
+
+
+def make_plan(
+    name: str, preset: Preset, batch_size: int, max_length: int, speed: Speed | None,
+    budget: Budget | None,
+) -> Plan:  # fmt: skip
+    """The arithmetic of a plan."""
+    forward = flops_per_token(preset, max_length)
+    training = (TRAINING_PASSES + preset.activation_checkpointing) * sum(forward.values())
+    sequences = micro_batch_size(preset, batch_size, max_length)
+    return Plan(
+        preset=name,
+        title=preset.title,
+        batch_size=batch_size,
+        max_length=max_length,
+        precision=resolve_precision(preset.precision, default_device()),
+        parameters=parameters(preset),
+        forward_flops=sum(forward.values()),
+        training_flops=training,
+        flops=forward,
+        memory=peak_memory(
+            preset, sequences, max_length, preset.precision, preset.activation_checkpointing
+        ),
+        speed=speed,
+        budget=None if budget is None else _spend(budget, batch_size * max_length, training, speed),
+    )
+
+
+def _spend(budget: Budget, tokens_per_step: int, flops: float, speed: Speed | None) -> Spending:
+    if budget.kind == "seconds":
         if speed is None:
             raise SettingsError("a budget of time needs --measure to know what fits into it")
-        tokens = allowance.amount * speed
+        tokens = budget.amount * speed.tokens_per_second
     else:
-        tokens = allowance.amount * (per_step if allowance.kind == "steps" else 1)
-    spent = {
-        "tokens": tokens,
-        "steps": tokens / per_step,
-        "flops": tokens * result["flops_per_token"]["training"],
-    }
-    return spent if speed is None else {**spent, "seconds": tokens / speed}
+        tokens = budget.amount * (tokens_per_step if budget.kind == "steps" else 1)
+    seconds = None if speed is None else tokens / speed.tokens_per_second
+    return Spending(tokens, tokens / tokens_per_step, tokens * flops, seconds)
+
+
+Rows = list[tuple[str, list[str]]]
 
 
 def table(plans: Sequence[Plan]) -> Table:
     """Plans side by side, as the paper's tables have them: a column each."""
-    grid = Table(title=f"batch {plans[0]['batch']} x length {plans[0]['length']}", title_style="")
-    grid.add_column("")
-    for one in plans:
-        grid.add_column(one["preset"], justify="right")
-    for label, values in _rows(plans):
-        if label == "":
-            grid.add_section()
-        else:
+    grid = Table("", *(plan.preset for plan in plans))
+    for column in grid.columns[1:]:
+        column.justify = "right"
+    for section in _sections(plans):
+        for label, values in section:
             grid.add_row(label, *values)
+        grid.add_section()
     return grid
 
 
-def _rows(plans: Sequence[Plan]) -> list[tuple[str, list[str]]]:
-    rows = [
-        ("parameters (encoder + pooler)", [f"{p['parameters']['total']:,}" for p in plans]),
-        ("  with heads", [f"{p['parameters']['with_heads']:,}" for p in plans]),
-        *_part_rows(plans, "parameters", lambda n: f"{n:,}", {"total", "with_heads"}),
-        ("", []),
-        ("FLOPs a token, forward", [_si(p["flops_per_token"]["forward"]) for p in plans]),
-        ("  training", [_si(p["flops_per_token"]["training"]) for p in plans]),
-        *_item_rows(plans),
-        ("", []),
-        ("peak memory, training", [_gigabytes(p["memory"]["total"]) for p in plans]),
-        *_part_rows(plans, "memory", _gigabytes, {"total"}),
-    ]
-    if any("measured" in p for p in plans):
-        rows += [("", []), *_speed_rows(plans)]
-    if any("budget" in p for p in plans):
-        rows += [("", []), *_budget_rows(plans)]
-    return rows
+def _sections(plans: Sequence[Plan]) -> list[Rows]:
+    def row(label: str, show: Callable[[Plan], str]) -> tuple[str, list[str]]:
+        return label, [show(plan) for plan in plans]
 
-
-def _part_rows(
-    plans: Sequence[Plan], key: str, show: Any, leave_out: set[str]
-) -> list[tuple[str, list[str]]]:
-    names = [name for p in plans for name in p[key] if name not in leave_out]
     return [
-        (f"  {name}", [show(p[key][name]) if name in p[key] else "" for p in plans])
+        [row("batch x length", lambda plan: f"{plan.batch_size:,} x {plan.max_length}")],
+        [
+            row("parameters (encoder + pooler)", lambda plan: f"{plan.parameters['total']:,}"),
+            row("  with heads", lambda plan: f"{plan.parameters['with_heads']:,}"),
+            *_part_rows([plan.parameters for plan in plans], "{:,}".format),
+        ],
+        [
+            row("FLOPs a token, forward", lambda plan: _si(plan.forward_flops)),
+            row("  training", lambda plan: _si(plan.training_flops)),
+            *_part_rows([plan.flops for plan in plans], _si),
+        ],
+        [
+            row("peak memory, training", lambda plan: _gigabytes(plan.memory["total"])),
+            *_part_rows([plan.memory for plan in plans], _gigabytes),
+        ],
+        _speed_rows([plan.speed for plan in plans if plan.speed is not None]),
+        _budget_rows([plan.budget for plan in plans if plan.budget is not None]),
+    ]
+
+
+def _part_rows(parts: Sequence[Mapping[str, float]], show: Callable[[Any], str]) -> Rows:
+    names = [name for part in parts for name in part if name not in ("total", "with_heads")]
+    return [
+        (f"  {name}", [show(part[name]) if name in part else "" for part in parts])
         for name in dict.fromkeys(names)
     ]
 
 
-def _item_rows(plans: Sequence[Plan]) -> list[tuple[str, list[str]]]:
-    items = [{"items": p["flops_per_token"]["items"]} for p in plans]
-    return _part_rows(items, "items", _si, set())
-
-
-def _speed_rows(plans: Sequence[Plan]) -> list[tuple[str, list[str]]]:
-    speeds = [p["measured"]["tokens_per_second"] for p in plans]
+def _speed_rows(speeds: Sequence[Speed]) -> Rows:
+    if not speeds:
+        return []
+    last = speeds[-1].tokens_per_second
     return [
-        ("tokens/s here", [f"{speed:,.0f}" for speed in speeds]),
-        ("  relative to the last", [f"{speed / speeds[-1]:.2f}x" for speed in speeds]),
-        ("  seconds a step", [f"{p['measured']['seconds_per_step']:.3f}" for p in plans]),
+        ("tokens/s here", [f"{speed.tokens_per_second:,.0f}" for speed in speeds]),
+        ("  relative to the last", [f"{s.tokens_per_second / last:.2f}x" for s in speeds]),
+        ("  seconds a step", [f"{speed.seconds_per_step:,.3f}" for speed in speeds]),
     ]
 
 
-def _budget_rows(plans: Sequence[Plan]) -> list[tuple[str, list[str]]]:
-    rows = [
-        ("budget: tokens", [_si(p["budget"]["tokens"]) for p in plans]),
-        ("  steps", [f"{p['budget']['steps']:,.0f}" for p in plans]),
-        ("  FLOPs", [_si(p["budget"]["flops"]) for p in plans]),
+def _budget_rows(budgets: Sequence[Spending]) -> Rows:
+    if not budgets:
+        return []
+    times = [_duration(b.seconds) for b in budgets if b.seconds is not None]
+    return [
+        ("budget: tokens", [_si(budget.tokens) for budget in budgets]),
+        ("  steps", [f"{budget.steps:,.0f}" for budget in budgets]),
+        ("  FLOPs", [_si(budget.flops) for budget in budgets]),
+        *([("  time", times)] if times else []),
     ]
-    if all("seconds" in p["budget"] for p in plans):
-        rows.append(("  time", [_duration(p["budget"]["seconds"]) for p in plans]))
-    return rows
 
 
 def _si(value: float) -> str:

@@ -54,14 +54,15 @@ def quoted_list(names: Iterable[str]) -> str:
 
 def csv_records(text: AnyStr) -> Iterator[tuple[int, AnyStr]]:
     """CSV records and the lines before each: lines, joined while the number of quotes is odd."""
-    marks: Any = (b"\n", b'"') if isinstance(text, bytes) else ("\n", '"')
-    newline, quote = marks
-    lines: list[Any] = []
-    first, is_open = 0, False
+    newline: Any
+    quote: Any
+    newline, quote = (b"\n", b'"') if isinstance(text, bytes) else ("\n", '"')
+    lines: list[AnyStr] = []
+    first, quoted = 0, False
     for number, line in enumerate(text.split(newline), 1):
         lines.append(line)
-        is_open ^= line.count(quote) % 2 == 1
-        if not is_open:
+        quoted ^= line.count(quote) % 2 == 1
+        if not quoted:
             yield first, newline.join(lines)
             lines.clear()
             first = number
@@ -77,8 +78,8 @@ def parse_row(record: str, format: str) -> list[str] | None:
         return record.split(",")
     fields, place = [], 0
     while found := _FIELD.match(record, place):
-        inner, plain, comma = found.groups()
-        fields.append(plain if inner is None else inner.replace('""', '"'))
+        quoted, plain, comma = found.groups()
+        fields.append(plain if quoted is None else quoted.replace('""', '"'))
         if not comma:
             return fields
         place = found.end()

@@ -6,22 +6,26 @@ from pathlib import Path
 
 import torch
 
-from litebert.base.config import Tree, merge
 from litebert.base.errors import LitebertError, SettingsError
+from litebert.base.randomness import Purpose, random_bits
 from litebert.base.runtime import memory_free
-from litebert.corpus.arrange import arrangement
-from litebert.corpus.chance import For, draw
+from litebert.base.settings import Tree, merge
+from litebert.configs.schema import Preset
+from litebert.corpus.sampling.input_formats import input_format
+from litebert.corpus.statistics import token_counts
 from litebert.corpus.store import Store
 from litebert.model.config import EncoderConfig
+from litebert.model.folder import find_model_folder
 from litebert.model.model import Model
 from litebert.objectives.learner import Learner
-from litebert.objectives.registry import objectives
+from litebert.objectives.masking import Masker
+from litebert.objectives.registry import build_objectives
 from litebert.planning.memory import peak_memory
-from litebert.presets.recipe import Preset
 from litebert.text.tokenizer import load_tokenizer
 from litebert.train.checkpoint import Say
-from litebert.train.run import GENERATOR, model_folder
-from litebert.train.stream import legs
+from litebert.train.initialization.corpus import initialize_from_corpus
+from litebert.train.run_folder import GENERATOR
+from litebert.train.stages import resolve_stages
 
 EMBEDDED = (
     "vocab_size", "embedding_size", "max_position_embeddings", "type_vocab_size", "pad_token_id",
@@ -43,11 +47,11 @@ def fit_to_corpus(preset: Preset, store: Store) -> Preset:
 
 def check_segments(preset: Preset, store: Store) -> None:
     """Refuse pairs of segments for a model that cannot tell segments apart."""
-    paired = arrangement(preset.data.arrangement).form == "pair"
-    if paired and store.tokenizer.kind != "bytes" and preset.model.type_vocab_size < 2:
+    paired = input_format(preset.data.input_format).form == "pair"
+    if paired and store.tokenizer.kind != "bpe" and preset.model.type_vocab_size < 2:
         raise SettingsError(
-            f"data.arrangement {preset.data.arrangement!r} makes pairs of segments, which a model "
-            "with type_vocab_size 1 cannot tell apart; choose 'full-sentences', or "
+            f"data.input_format {preset.data.input_format!r} makes pairs of segments, which a "
+            "model with type_vocab_size 1 cannot tell apart; choose 'full-sentences', or "
             "--set model.type_vocab_size=2"
         )
 
@@ -69,25 +73,25 @@ def open_start(folder: Path, preset: Preset, store: Store, say: Say) -> tuple[Mo
     generator = None
     if preset.generator is not None and (folder / GENERATOR).is_dir():
         generator = Model.load(folder / GENERATOR)
-    elif "replaced_token" in preset.heads:
+    elif "replaced_token" in preset.objectives:
         say(f"{folder}: a new generator is trained, as there is none")
-    folder = model_folder(folder)
+    folder = find_model_folder(folder)
     model = Model.load(folder)
     _check_vocabulary(folder, model, store, say)
     return model, generator
 
 
 def _check_vocabulary(folder: Path, model: Model, store: Store, say: Say) -> None:
-    """The corpus must be in the model's own pieces."""
+    """The corpus must be in the model's own tokens."""
     try:
         tokenizer = load_tokenizer(folder)
     except LitebertError as error:
         say(f"{folder}: its tokenizer cannot be compared with the corpus's ({error})")
     else:
         store.require_tokenizer(tokenizer, str(folder))
-    if store.info.vocabulary > model.config.vocab_size:
+    if store.info.vocab_size > model.config.vocab_size:
         raise SettingsError(
-            f"{store.folders[0]}: prepared with vocabulary {store.info.vocabulary}, "
+            f"{store.folders[0]}: prepared with vocab_size {store.info.vocab_size}, "
             f"{folder} has {model.config.vocab_size}; run `litebert prepare` again with the "
             "model's tokenizer"
         )
@@ -99,12 +103,12 @@ def build_learner(
     """Fresh models, with the weights of the given ones where these have them."""
     model = _create(preset.model, preset.heads, preset.seed, device, start[0], say)
     generator = None
-    if "replaced_token" in preset.heads:
+    if "replaced_token" in preset.objectives:
         assert preset.generator is not None
-        heads = ("masked_language",)
+        heads = ("masked_lm",)
         generator = _create(preset.generator, heads, preset.seed + 1, device, start[1], say)
-    asked = objectives(preset.heads, preset.data.arrangement, preset.detection_weight)
-    learner = Learner(model, asked, generator)
+    objectives = build_objectives(preset.objectives, preset.discriminator_weight)
+    learner = Learner(model, objectives, generator)
     for each in learner.models():
         each.encoder.checkpointing = preset.activation_checkpointing
     return learner.train()
@@ -114,7 +118,7 @@ def _create(
     config: EncoderConfig, heads: tuple[str, ...], seed: int, device: torch.device,
     start: Model | None, say: Say,
 ) -> Model:  # fmt: skip
-    name = int(draw(For.WEIGHTS, seed)) >> 1
+    name = int(random_bits(Purpose.WEIGHTS, seed)) >> 1
     model = Model.create(config, heads, seed=name, device=device)
     if start is not None:
         there, here = start.state_dict(), model.state_dict()
@@ -137,7 +141,8 @@ def check_memory(preset: Preset, device: torch.device) -> None:
     free = memory_free(device)
     if free is None:
         return
-    length = max(leg.loading.length for leg in legs(preset))
+    stages = resolve_stages(preset)
+    length = max(stage.loading.max_length for stage in stages)
 
     def need(tokens: int) -> int:
         count = max(tokens // length, 1)
@@ -145,20 +150,33 @@ def check_memory(preset: Preset, device: torch.device) -> None:
             preset, count, length, preset.precision, preset.activation_checkpointing
         )["total"]
 
-    largest = max(leg.loading.length * leg.loading.batch for leg in legs(preset))
-    tokens = min(preset.data.at_once, largest)
+    largest = max(stage.loading.max_length * stage.loading.batch_size for stage in stages)
+    tokens = min(preset.data.micro_batch_tokens, largest)
     if need(tokens) <= free:
         return
-    wanted, asked = need(tokens), tokens
+    wanted, micro_batch = need(tokens), tokens
     while tokens > length and need(tokens) > free:
         tokens //= 2
     fits = need(tokens) <= free
     advice = (
-        f"--set data.at_once={tokens} needs {need(tokens) / 1e9:.1f} GB and gives the same result"
+        f"--set data.micro_batch_tokens={tokens} needs {need(tokens) / 1e9:.1f} GB and gives the "
+        "same result"
         if fits
         else "choose a smaller preset, or --set activation_checkpointing=true"
     )
     raise SettingsError(
-        f"{asked:,} tokens at once need about {wanted / 1e9:.1f} GB and {free / 1e9:.1f} GB are "
-        f"free; {advice}"
+        f"micro-batches of {micro_batch:,} tokens need about {wanted / 1e9:.1f} GB and "
+        f"{free / 1e9:.1f} GB are free; {advice}"
     )
+
+
+def save_untrained(preset: Preset, corpus: Path, out: Path) -> None:
+    """Write the model of a preset, initialized as it says, before its first step."""
+    store = Store([corpus])
+    fitted = fit_to_corpus(preset, store)
+    learner = build_learner(fitted, torch.device("cpu"), (None, None), lambda _: None)
+    if fitted.initialization == "corpus":
+        counts = token_counts(store)
+        masked_counts = Masker(fitted.masking, store.tokenizer, counts).masked_counts(counts)
+        initialize_from_corpus(learner, store, counts, masked_counts)
+    learner.model.save(out, overwrite=True, tokenizer=store.tokenizer)

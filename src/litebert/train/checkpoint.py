@@ -1,4 +1,4 @@
-"""Checkpoints: everything a killed run needs to continue as if nothing had happened.
+"""Checkpoints: everything a killed run needs to resume as if nothing had happened.
 
     RUN/checkpoints/00001200/weights.safetensors     parameters, by name
                              optimizer.safetensors   its moments

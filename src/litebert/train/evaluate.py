@@ -1,4 +1,4 @@
-"""Measuring a pretrained model on held-out text: every objective it has a head for.
+"""Evaluating a model: a pretrained one on held-out text, a fine-tuned one on labelled examples.
 
 Sentence order and next sentence are both asked of a model with a pair head, whichever it learned:
 that is the cross-evaluation of the paper's Table 5. Samples and masks depend on the corpus and the
@@ -8,122 +8,195 @@ length alone, so that models of one tokenizer are asked the same things.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import sqrt
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from litebert.base.errors import SettingsError
 from litebert.base.files import read_json
+from litebert.base.intervals import wilson
 from litebert.base.runtime import Precision, default_device
+from litebert.configs.schema import Preset, PresetData
 from litebert.corpus.loader import LoaderSettings
-from litebert.corpus.statistics import piece_counts, unigram_level
+from litebert.corpus.sampling.input_formats import INPUT_FORMATS
+from litebert.corpus.statistics import token_counts, unigram_loss
 from litebert.corpus.store import Store
+from litebert.inference.evaluate import TaskReport, evaluate_task
+from litebert.model.folder import find_model_folder
 from litebert.model.model import Model
-from litebert.objectives.base import Objective
 from litebert.objectives.learner import Learner
 from litebert.objectives.masking import Masker, Masking
-from litebert.objectives.pairs import SentencePair
-from litebert.objectives.registry import objectives
-from litebert.presets.recipe import Data, Preset
-from litebert.train.evaluation import held_out, measure
+from litebert.objectives.registry import OBJECTIVES, build_objectives
+from litebert.train.distributed import DistributedGroup
+from litebert.train.held_out import evaluate_batches, held_out_batches
 from litebert.train.metrics import Sums
-from litebert.train.parallel import Group
-from litebert.train.run import GENERATOR, RUN, model_folder
+from litebert.train.run_folder import GENERATOR, RUN
 
-PAIRS = {"sentence_order": "albert", "next_sentence": "bert"}
-AT_ONCE = 8192
-NORMAL_95 = 1.96
-Report = dict[str, Any]
+MICRO_BATCH_TOKENS = 8192
+
+
+@dataclass(frozen=True)
+class ObjectiveReport:
+    """How well an objective is met, with the 95 % interval of its accuracy."""
+
+    loss: float
+    accuracy: float | None  # None for an objective that does not count correct answers
+    interval: tuple[float, float] | None
+    count: int
+    recall: float | None = None  # of the replaced tokens
+
+
+@dataclass(frozen=True)
+class HeldOutReport:
+    """What a pretrained model predicts on held-out text."""
+
+    max_length: int
+    unigram_loss: float  # of predicting masked tokens by their frequency
+    objectives: dict[str, ObjectiveReport]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
 
 
 def evaluate(
+    models: str | Path | Sequence[str | Path],
+    *,
+    corpus: str | Path | Sequence[str | Path] | None = None,
+    input: str | Path | None = None,
+    split: str = "dev",
+    columns: Sequence[str] = (),
+    repair: bool = False,
+    sequences: int = 2000,
+    max_length: int | None = None,
+    input_format: str | None = None,
+) -> HeldOutReport | TaskReport:
+    """Evaluate a pretrained model on held-out text, or a fine-tuned one on labelled examples.
+
+    A model with a sentence-pair head is asked for order and for next sentence, whichever it learned
+    (Table 5 of the paper). Intervals are 95 %.
+
+    Example: litebert evaluate run --corpus corpus
+
+    Example: litebert evaluate tuned --input glue/SST-2
+
+    Args:
+        models: A run's folder, or any model folder; several fine-tuned ones vote.
+        corpus: For a pretrained model: a store made by `litebert prepare`, or all its parts.
+        input: For a fine-tuned model: labelled examples, or the folder of a published task.
+        split: Of a published task's folder.
+        columns: With `input`: which column is what, e.g. text=body.
+        repair: Move answers that are not at their offset to the nearest place.
+        sequences: Held-out sequences, at most.
+        max_length: Tokens of a sequence; by default as in the run.
+        input_format: How sentences become samples; by default as in the run.
+    """
+    folders = [models] if isinstance(models, str | Path) else list(models)
+    if (corpus is None) == (input is None) or (corpus is not None and len(folders) != 1):
+        raise SettingsError(
+            "give --corpus STORE to evaluate one pretrained model, or --input EXAMPLES for "
+            "fine-tuned ones"
+        )
+    if input is not None:
+        return evaluate_task(folders, input, split=split, columns=columns, repair=repair)
+    stores = [corpus] if isinstance(corpus, str | Path) else list(corpus or ())
+    return evaluate_held_out(
+        folders[0], stores, sequences=sequences, max_length=max_length, input_format=input_format
+    )
+
+
+def evaluate_held_out(
     folder: str | Path,
-    corpus: str | Path | Sequence[str | Path],
+    corpus: Sequence[str | Path],
     *,
     sequences: int = 2000,
-    length: int | None = None,
-    arrangement: str | None = None,
+    max_length: int | None = None,
+    input_format: str | None = None,
     precision: Precision = "auto",
-) -> Report:
-    """Losses and accuracies of a run's model, or of any model folder, on a corpus's held-out text.
+) -> HeldOutReport:
+    """Losses and accuracies of a model on a corpus's held-out text.
 
-    Masking, length and arrangement are those of the run; ALBERT's, and 128 tokens, without one.
+    Masking, length and input format are those of the run; ALBERT's, and 128 tokens, without one.
     """
-    folder = Path(folder)
-    store = Store([corpus] if isinstance(corpus, str | Path) else list(corpus))
-    model = Model.load(model_folder(folder))
+    folder, store = Path(folder), Store(corpus)
+    if sequences < 1:
+        raise SettingsError(f"--sequences {sequences}: at least one is needed")
+    model = Model.load(find_model_folder(folder))
     masking, data = _settings(folder)
-    length = length or min(data.length, model.config.longest_sequence)
-    counts = piece_counts(store)
-    if store.info.vocabulary > model.config.vocab_size:
+    most = model.config.longest_sequence
+    length = min(data.max_length, most) if max_length is None else max_length
+    if not 8 <= length <= most:
+        raise SettingsError(f"--max-length {length}: choose 8 to {most}, the model's positions")
+    counts = token_counts(store)
+    if store.info.vocab_size > model.config.vocab_size:
         raise SettingsError(
-            f"{store.folders[0]}: prepared with vocabulary {store.info.vocabulary}, {folder} has "
+            f"{store.folders[0]}: prepared with vocab_size {store.info.vocab_size}, {folder} has "
             f"{model.config.vocab_size}; run `litebert prepare` with the model's tokenizer"
         )
     masker = Masker(masking, store.tokenizer, counts)
-    group = Group(device=default_device())
-    report: Report = {"length": length, "unigram": unigram_level(masker.hidden(counts))}
-    for learner, arranged in _learners(model, folder, arrangement or data.arrangement):
+    group = DistributedGroup(device=default_device())
+    found: dict[str, ObjectiveReport] = {}
+    for learner, format in _learners(model, folder, input_format or data.input_format):
         learner.to(group.device).eval()
-        loading = LoaderSettings(arrangement=arranged, length=length)
-        batches = held_out(store, loading, masker, sequences, group)
-        report |= _entries(measure(learner, batches, group, precision, AT_ONCE))
-    return report
+        loading = LoaderSettings(input_format=format, max_length=length)
+        batches = held_out_batches(store, loading, masker, sequences, group)
+        found |= _reports(evaluate_batches(learner, batches, group, precision, MICRO_BATCH_TOKENS))
+    return HeldOutReport(length, unigram_loss(masker.masked_counts(counts)), found)
 
 
-def _settings(folder: Path) -> tuple[Masking, Data]:
+def _settings(folder: Path) -> tuple[Masking, PresetData]:
     """What the run was trained with."""
     if not (folder / RUN).exists():
-        return Masking(), Data(length=128)
+        return Masking(), PresetData(max_length=128)
     run = read_json(folder / RUN)
     preset = Preset.build(run.get("settings") or {}, str(folder / RUN))
     return preset.masking, preset.data
 
 
-def _learners(model: Model, folder: Path, arranged: str) -> list[tuple[Learner, str]]:
-    """The model with each thing to ask of it, and the arrangement that asks it."""
+def _learners(model: Model, folder: Path, run_format: str) -> list[tuple[Learner, str]]:
+    """The model with each objective that it has a head for, and the input format to ask it in."""
     found: list[tuple[Learner, str]] = []
-    alone = [head for head in ("masked_language", "span_boundary") if head in model.heads]
-    if alone:
-        found.append((Learner(model, objectives(alone, arranged)), arranged))
-    if "replaced_token" in model.heads and (folder / GENERATOR).is_dir():
-        generator = Model.load(folder / GENERATOR)
-        found.append(
-            (Learner(model, objectives(["replaced_token"], arranged), generator), arranged)
-        )
-    if "sentence_pair" in model.heads:
-        for name, pairs in PAIRS.items():
-            asked: list[Objective] = [SentencePair(name)]
-            found.append((Learner(model, asked), pairs))
+    for name, objective in OBJECTIVES.items():
+        if objective.head not in model.heads:
+            continue
+        generator = None
+        if name == "replaced_token":
+            if not (folder / GENERATOR).is_dir():
+                continue
+            generator = Model.load(folder / GENERATOR)
+        learner = Learner(model, build_objectives([name]), generator)
+        found.append((learner, _input_format(objective.negatives) or run_format))
     if not found:
         raise SettingsError(
-            f"{folder}: has no pretraining head to measure (ELECTRA's needs RUN/generator beside "
+            f"{folder}: has no pretraining head to evaluate (ELECTRA's needs RUN/generator beside "
             "RUN/model)"
         )
     return found
 
 
-def _entries(sums: Sums) -> Report:
-    """One entry an objective: loss, accuracy with its 95 % interval, and of how many."""
-    entries: Report = {}
-    for name, count, row in zip(sums.names, sums.counts, sums.values, strict=True):
-        loss, right, found, hidden = row
-        if not count:
-            continue
-        entries[name] = {
-            "loss": loss / count,
-            "accuracy": right / count,
-            "interval": wilson(right, count),
-            "count": int(count),
-        }
-        if hidden:
-            entries[name]["found"] = found / hidden
-    return entries
+def _input_format(negatives: str | None) -> str | None:
+    """The first input format with such negatives: "albert" for order, "bert" for next sentence."""
+    fitting = (name for name, rules in INPUT_FORMATS.items() if rules.negatives == negatives)
+    return next(fitting, None)
 
 
-def wilson(right: float, count: float, z: float = NORMAL_95) -> list[float]:
-    """The interval of a share (Wilson 1927): sound near 0 and 1, and for small counts."""
-    share, square = right / count, z * z / count
-    middle = (share + square / 2) / (1 + square)
-    half = z * sqrt(share * (1 - share) / count + square / (4 * count)) / (1 + square)
-    return [max(middle - half, 0.0), min(middle + half, 1.0)]
+def _reports(sums: Sums) -> dict[str, ObjectiveReport]:
+    means = sums.means()
+    return {
+        name: ObjectiveReport(
+            loss=values["loss"] / count,
+            accuracy=means.accuracy.get(name),
+            interval=_interval(values.get("correct"), count),
+            count=int(count),
+            recall=means.recall.get(name),
+        )
+        for name, count, values in sums.rows()
+        if count
+    }
+
+
+def _interval(correct: float | None, count: float) -> tuple[float, float] | None:
+    if correct is None:
+        return None
+    found = wilson(correct, count)
+    return found.low, found.high

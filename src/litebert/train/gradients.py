@@ -1,8 +1,8 @@
 """All gradients in one run of memory, with a few sums behind them.
 
 Each parameter's `grad` is a view, so clearing, summing over ranks, taking the norm and clipping are
-one operation each. The sums (losses, right answers) ride along when ranks add up, so that all of
-them know the same numbers after every step.
+one operation each. The sums (losses, correct answers) ride along in the all-reduce, so that
+all ranks know the same numbers after every step.
 """
 
 from __future__ import annotations

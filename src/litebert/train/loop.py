@@ -1,9 +1,9 @@
-"""The one loop: batches in, steps, and now and then a line, a look at held-out text, a checkpoint.
+"""The one loop: batches in, steps, and now and then a metrics line, an evaluation, a checkpoint.
 
 Everything that decides the result (step, tokens, sums, position) is in `state()`, so a run that is
 killed and resumed makes the same steps as one that is not. What only concerns time (progress under
-a budget of hours, when to save) is decided by the leading rank and told to the others with the
-counts of each step.
+a budget of hours, when to save) is decided by the main rank and told to the others with the counts
+of each step.
 """
 
 from __future__ import annotations
@@ -13,25 +13,34 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from litebert.base.batch import Batch
+from litebert.base.batches import Batch
 from litebert.base.budget import Budget
 from litebert.base.errors import DivergedError, SettingsError
-from litebert.presets.recipe import CheckpointSettings, EvaluationSettings, ScheduleSettings
-from litebert.train.metrics import MetricsFile, Record, Sums
-from litebert.train.schedule import rate_at
-from litebert.train.step import Outcome, Stepper
-from litebert.train.watch import Watcher
+from litebert.configs.schema import CheckpointSettings, EvaluationSettings, ScheduleSettings
+from litebert.train.callbacks import Callback
+from litebert.train.metrics import (
+    Evaluation,
+    EvaluationMetrics,
+    EvaluationTime,
+    MetricsFile,
+    StepTime,
+    Sums,
+    TrainingMetrics,
+    finite,
+)
+from litebert.train.schedule import learning_rate_at
+from litebert.train.step import StepResult, TrainingStep
 
-MOST_SKIPPED = 5  # steps in a row that were not finite
+MAX_SKIPPED = 5  # steps in a row that were not finite
 SAVE_EVERY = 180.0  # seconds, where no number of steps is given
-EVALUATION_COST = 10  # under a budget of time a look waits for so many times its own duration
+EVALUATION_COST = 10  # under a budget of time an evaluation waits for so many times its duration
 
 
-class Source(Protocol):
+class BatchSource(Protocol):
     """Where batches come from."""
 
     def next(self, progress: float) -> tuple[Batch, int | None]:
-        """The next batch when a share of the budget is spent, and the depth to run it at."""
+        """The next batch when a fraction of the budget is spent, and the depth to run it at."""
         ...
 
     def state(self) -> dict[str, Any]:
@@ -48,52 +57,52 @@ class Clock:
     """Seconds of a run: in this process, and before it was resumed."""
 
     before: float = 0.0
-    began: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=time.monotonic)
 
-    def spent(self) -> float:
-        """Seconds so far."""
-        return self.before + time.monotonic() - self.began
+    def seconds(self) -> float:
+        return self.before + time.monotonic() - self.started
 
 
 @dataclass
-class Loop:
+class TrainingLoop:
     """A run under way. `evaluate` and `save` are what it does at the given times."""
 
-    stepper: Stepper
-    stream: Source
+    training_step: TrainingStep
+    batches: BatchSource
     budget: Budget
     schedule: ScheduleSettings
-    peak: float
-    sums: Sums
+    peak_learning_rate: float
     metrics: MetricsFile
-    watcher: Watcher
+    callbacks: Callback
     evaluation: EvaluationSettings
     checkpoint: CheckpointSettings
     log_every: int
-    evaluate: Callable[[], Record]
+    evaluate: Callable[[], Evaluation]
     save: Callable[[dict[str, Any]], None]
-    stopping: Callable[[], bool]
-    closing: float  # seconds that the end of the run will take, as far as is known
+    should_stop: Callable[[], bool]
+    reserved: float = 0.0  # seconds that the end of the run will take, as far as is known
     clock: Clock = field(default_factory=Clock)
     step: int = 0
     tokens: int = 0
     skipped: int = 0  # steps in a row that were not applied
-    share: float = 0.0  # of the budget, where it is time
+    time_fraction: float = 0.0  # of the budget, where it is time
 
     def __post_init__(self) -> None:
-        self.group = self.stepper.group
-        self._reset_times()
-        self._saved = self._looked = time.monotonic()
+        self.group = self.training_step.group
+        self.sums: Sums = self.training_step.sums.empty()
+        self._reset_speed()
+        self._saved = self._evaluated = time.monotonic()
         self._saved_step = -1
-        self._look_cost = self._pace = 0.0  # seconds of the last look, of the last step
+        self._evaluation_cost = self._step_cost = 0.0  # seconds of the last ones
 
     def start_clock(self) -> None:
         """See how much of a budget of time is spent already; refuse one that leaves no step."""
-        self.share = self.group.tell(self._share_of_time(0.0))
-        if self.step == 0 and self.share >= 1:
+        self.time_fraction = self.group.broadcast_object(self._fraction_of_time(0.0))
+        if self.step == 0 and self.time_fraction >= 1:
             raise SettingsError(
-                f"a budget of {self.budget.amount:.0f} s is too short: {self.clock.spent():.1f} s "
-                f"went into starting and {self.closing:.1f} s are kept for saving; give it more"
+                f"a budget of {self.budget.amount:.0f} s is too short: "
+                f"{self.clock.seconds():.1f} s went into starting and {self.reserved:.1f} s are "
+                "reserved for saving; give it more"
             )
 
     def run(self) -> bool:
@@ -107,109 +116,120 @@ class Loop:
         return True
 
     def progress(self) -> float:
-        """The share of the budget that is spent."""
-        if self.budget.kind == "steps":
-            return self.step / self.budget.amount
-        return self.tokens / self.budget.amount if self.budget.kind == "tokens" else self.share
+        """The fraction of the budget that is spent."""
+        match self.budget.kind:
+            case "steps":
+                return self.step / self.budget.amount
+            case "tokens":
+                return self.tokens / self.budget.amount
+            case _:
+                return self.time_fraction
 
     def _advance(self, progress: float) -> bool:
         """One step and what follows it; says whether a rank was asked to stop."""
-        began = time.monotonic()
-        batch, depth = self.stream.next(progress)
+        started = time.monotonic()
+        batch, depth = self.batches.next(progress)
         loaded = time.monotonic()
-        rate = rate_at(self.schedule, self.peak, progress)
-        share = self._share_of_time(self._pace) if self.group.leads else 0.0
-        asides = [float(len(batch.ids)), float(self.stopping()), share]
-        outcome = self.stepper(batch, self.step, rate, depth, asides)
-        tokens, stop, self.share = outcome.asides
-        self._pace = time.monotonic() - began
+        learning_rate = learning_rate_at(self.schedule, self.peak_learning_rate, progress)
+        fraction = self._fraction_of_time(self._step_cost) if self.group.is_main else 0.0
+        scalars = [float(len(batch.ids)), float(self.should_stop()), fraction]
+        result = self.training_step(batch, self.step, learning_rate, depth, scalars)
+        tokens, stop, self.time_fraction = result.scalars
+        self._step_cost = time.monotonic() - started
         self.step += 1
         self.tokens += int(tokens)
-        self._check(outcome)
-        self._data += loaded - began
-        self._count(outcome, rate)
-        self._now_and_then(progress)
+        self._check(result)
+        self._data_seconds += loaded - started
+        self._log(result, learning_rate)
+        self._evaluate_and_save(progress)
         return stop > 0
 
-    def _check(self, outcome: Outcome) -> None:
-        self.skipped = 0 if outcome.applied else self.skipped + 1
-        if outcome.applied:
-            self.sums.add(outcome.counts, outcome.values)
+    def _check(self, result: StepResult) -> None:
+        self.skipped = 0 if result.applied else self.skipped + 1
+        if result.applied:
+            self.sums.add(result.sums.counts, result.sums.values)
             return
-        self.watcher.say(
+        self.callbacks.on_message(
             f"warning: step {self.step}: loss or gradient is not finite; the step is not applied "
-            f"({self.skipped} in a row, stops at {MOST_SKIPPED})"
+            f"({self.skipped} in a row, stops at {MAX_SKIPPED})"
         )
-        if self.skipped >= MOST_SKIPPED:
+        if self.skipped >= MAX_SKIPPED:
             raise DivergedError(
-                f"step {self.step}: the loss has not been finite for {MOST_SKIPPED} steps; the "
-                "last checkpoint stays. Lower the rate (--set optimizer.rate=…), lengthen the "
-                "warm-up (--set schedule.warm_up=…), or use --set precision=fp32"
+                f"step {self.step}: the loss has not been finite for {MAX_SKIPPED} steps; the last "
+                "checkpoint stays. Lower the learning rate (--set optimizer.learning_rate=…), "
+                "lengthen the warmup (--set schedule.warmup=…), or use --set precision=fp32"
             )
 
-    def _count(self, outcome: Outcome, rate: float) -> None:
-        self.watcher.step(self.step, self.progress())
+    def _log(self, result: StepResult, learning_rate: float) -> None:
+        self.callbacks.on_step(self.step, self.progress())
         if self.step % self.log_every:
             return
         seconds = time.monotonic() - self._logged
-        record: Record = {
-            "kind": "train", "step": self.step, "tokens": self.tokens, "rate": rate,
-            "norm": outcome.norm, **self.sums.means(),
-            "time": {
-                "seconds": round(self.clock.spent(), 3),
-                "progress": round(self.progress(), 6),
-                "tokens_per_second": round((self.tokens - self._logged_tokens) / seconds, 1),
-                "data": round(self._data / seconds, 5),
-            },
-        }  # fmt: skip
-        self.sums = Sums(self.sums.names)
-        self._reset_times()
-        self._tell(record)
+        metrics = TrainingMetrics(
+            step=self.step,
+            tokens=self.tokens,
+            learning_rate=learning_rate,
+            gradient_norm=finite(result.gradient_norm),
+            time=StepTime(
+                seconds=round(self.clock.seconds(), 3),
+                progress=round(self.progress(), 6),
+                tokens_per_second=round((self.tokens - self._logged_tokens) / seconds, 1),
+                data_fraction=round(self._data_seconds / seconds, 5),
+            ),
+            **dict(self.sums.means()),
+        )
+        self.sums = self.sums.empty()
+        self._reset_speed()
+        self.metrics.write(metrics)
+        self.callbacks.on_training(metrics)
 
-    def _tell(self, record: Record) -> None:
-        self.metrics.write(record)
-        self.watcher.record(record)
+    def _reset_speed(self) -> None:
+        self._logged, self._logged_tokens, self._data_seconds = time.monotonic(), self.tokens, 0.0
 
-    def _reset_times(self) -> None:
-        self._logged, self._logged_tokens, self._data = time.monotonic(), self.tokens, 0.0
-
-    def _now_and_then(self, before: float) -> None:
-        after = self.progress()
-        due = _looks(after, self.evaluation.every) > _looks(before, self.evaluation.every)
-        if (due and self.group.tell(self._affordable())) or after >= 1:
-            self._look()
-        every = self.checkpoint.every
+    def _evaluate_and_save(self, before: float) -> None:
+        after, every = self.progress(), self.evaluation.every
+        due = _evaluations(after, every) > _evaluations(before, every)
+        if (due and self.group.broadcast_object(self._can_afford_evaluation())) or after >= 1:
+            self._evaluate()
+        steps = self.checkpoint.every
         late = time.monotonic() - self._saved > SAVE_EVERY
-        if after < 1 and (late if every is None else self.step % every == 0):
+        if after < 1 and (late if steps is None else self.step % steps == 0):
             self._save()
 
-    def _affordable(self) -> bool:
-        timed = self.budget.kind == "seconds"
-        return not timed or time.monotonic() - self._looked > EVALUATION_COST * self._look_cost
+    def _can_afford_evaluation(self) -> bool:
+        waited = time.monotonic() - self._evaluated
+        return self.budget.kind != "seconds" or waited > EVALUATION_COST * self._evaluation_cost
 
-    def _look(self) -> None:
-        began = time.monotonic()
-        record = {"kind": "held_out", "step": self.step, "tokens": self.tokens, **self.evaluate()}
-        took = time.monotonic() - began
-        self.closing += took - self._look_cost
-        self._look_cost, self._looked = took, time.monotonic()
-        self._tell({**record, "time": {"seconds": round(self.clock.spent(), 3)}})
+    def _evaluate(self) -> None:
+        started = time.monotonic()
+        found = self.evaluate()
+        took = time.monotonic() - started
+        self.reserved += took - self._evaluation_cost
+        self._evaluation_cost, self._evaluated = took, time.monotonic()
+        metrics = EvaluationMetrics(
+            step=self.step,
+            tokens=self.tokens,
+            time=EvaluationTime(seconds=round(self.clock.seconds(), 3)),
+            **dict(found),
+        )
+        self.metrics.write(metrics)
+        self.callbacks.on_evaluation(metrics)
         self._logged += took  # not part of the speed of training
 
     def _save(self) -> None:
-        began = time.monotonic()
-        if self.group.leads and self._saved_step != self.step:
+        started = time.monotonic()
+        if self.group.is_main and self._saved_step != self.step:
             self.save(self.state())
         self._saved_step = self.step
         self._saved = time.monotonic()
-        self._logged += self._saved - began
+        self._logged += self._saved - started
 
-    def _share_of_time(self, step: float) -> float:
+    def _fraction_of_time(self, step_seconds: float) -> float:
         """How much of a budget of time is spent, if one more step is to fit before its end."""
         if self.budget.kind != "seconds":
             return 0.0
-        room = self.budget.amount - self.closing - step
-        return self.clock.spent() / room if room > 0 else 1.0
+        room = self.budget.amount - self.reserved - step_seconds
+        return self.clock.seconds() / room if room > 0 else 1.0
 
     def state(self) -> dict[str, Any]:
         """All that decides how the run goes on, beside weights and moments."""
@@ -217,8 +237,8 @@ class Loop:
             "step": self.step,
             "tokens": self.tokens,
             "skipped": self.skipped,
-            "seconds": self.clock.spent(),
-            "stream": self.stream.state(),
+            "seconds": self.clock.seconds(),
+            "batches": self.batches.state(),
             "sums": {"counts": self.sums.counts, "values": self.sums.values},
             "metrics": self.metrics.size(),
         }
@@ -229,11 +249,11 @@ class Loop:
         self.skipped = state["skipped"]
         self.clock.before = state["seconds"]
         self._saved_step = self.step
-        self.stream.restore(state["stream"])
-        self.sums = Sums(self.sums.names, state["sums"]["counts"], state["sums"]["values"])
-        self._reset_times()
+        self.batches.restore(state["batches"])
+        self.sums = Sums(self.sums.counters, state["sums"]["counts"], state["sums"]["values"])
+        self._reset_speed()
 
 
-def _looks(progress: float, every: float) -> int:
-    """How many looks at held-out text are due by now."""
+def _evaluations(progress: float, every: float) -> int:
+    """How many evaluations are due by now."""
     return int(progress / every + 1e-9)

@@ -1,4 +1,4 @@
-"""Metrics: sums of a run as it goes, one line of metrics.jsonl for every few steps.
+"""Metrics: sums of a run as it goes, and the lines of metrics.jsonl.
 
 A line holds what was learned (equal for equal runs, killed or not) and, under "time", how fast.
 A resumed run cuts the file back to the length it had at the checkpoint, so no line is there twice.
@@ -13,56 +13,128 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal, Self
 
-from litebert.base.errors import FileError
-from litebert.objectives.base import Objective, Term
+from pydantic import Field
+from torch import Tensor
 
-Record = dict[str, Any]
-FIELDS = ("loss", "right", "found", "hidden")  # of a term
+from litebert.base.errors import FileError, FormatError, SettingsError
+from litebert.base.settings import Settings
+from litebert.model.objective import Objective, Term
+
+METRICS = "metrics.jsonl"
+Values = dict[str, float | None]  # by name; None where not finite, which JSON cannot say
 
 
-def term_sums(term: Term) -> list[Any]:
-    """A term's sums, in the order of FIELDS; 0 for what it has not."""
-    return [getattr(term, name) if getattr(term, name) is not None else 0.0 for name in FIELDS]
+class Means(Settings):
+    """Values by objective. A regression has no accuracy; recall is of the rarer class."""
+
+    loss: Values = Field(default_factory=dict)
+    accuracy: Values = Field(default_factory=dict)
+    recall: Values = Field(default_factory=dict)
+
+
+class StepTime(Settings):
+    """When a line was written, and how fast the steps before it were."""
+
+    seconds: float
+    progress: float
+    tokens_per_second: float
+    data_fraction: float  # of the time, waiting for data
+
+
+class EvaluationTime(Settings):
+    """When an evaluation ended."""
+
+    seconds: float
+
+
+class TrainingMetrics(Means):
+    """The means of the last few steps."""
+
+    kind: Literal["training"] = "training"
+    step: int
+    tokens: int
+    learning_rate: float
+    gradient_norm: float | None
+    time: StepTime
+
+
+class Evaluation(Means):
+    """What an evaluation found: on held-out text, or the scores of a task's dev sets."""
+
+    scores: dict[str, dict[str, float]] = Field(default_factory=dict)  # dev set -> metric -> value
+    sample: str = ""  # a held-out sequence with the predicted tokens
+
+
+class EvaluationMetrics(Evaluation):
+    """An evaluation and when it was made."""
+
+    kind: Literal["evaluation"] = "evaluation"
+    step: int
+    tokens: int
+    time: EvaluationTime
+
+
+Metrics = TrainingMetrics | EvaluationMetrics
+
+
+def term_values(term: Term) -> list[Tensor]:
+    """What is summed of a term: its loss, then its counters."""
+    return [term.loss, *term.counts]
 
 
 @dataclass
 class Sums:
-    """Sums and counts over some batches, by objective."""
+    """Losses and counters over some batches, by objective."""
 
-    names: list[str]
-    counts: list[float] = field(default_factory=list)
-    values: list[list[float]] = field(default_factory=list)
+    counters: dict[str, tuple[str, ...]]  # of each objective
+    counts: list[float] = field(default_factory=list)  # answers, an entry an objective
+    values: list[float] = field(default_factory=list)  # loss and counters, one after the other
 
     def __post_init__(self) -> None:
-        self.counts = self.counts or [0.0] * len(self.names)
-        self.values = self.values or [[0.0] * len(FIELDS) for _ in self.names]
+        self.counts = self.counts or [0.0] * len(self.counters)
+        self.values = self.values or [0.0] * self.width
 
-    def add(self, counts: Sequence[float], values: Sequence[Sequence[float]]) -> None:
+    @classmethod
+    def of(cls, objectives: Sequence[Objective]) -> Self:
+        """No sums yet."""
+        return cls({objective.name: objective.counters for objective in objectives})
+
+    @property
+    def width(self) -> int:
+        return sum(1 + len(names) for names in self.counters.values())
+
+    def empty(self) -> Sums:
+        return Sums(self.counters)
+
+    def add(self, counts: Sequence[float], values: Sequence[float]) -> None:
         """Those of one more step."""
         self.counts = [a + b for a, b in zip(self.counts, counts, strict=True)]
-        self.values = [
-            [a + b for a, b in zip(mine, more, strict=True)]
-            for mine, more in zip(self.values, values, strict=True)
-        ]
+        self.values = [a + b for a, b in zip(self.values, values, strict=True)]
 
-    def means(self) -> Record:
-        """Losses and shares of right answers; an objective that was not asked has none."""
-        record: Record = {"loss": {}, "accuracy": {}, "found": {}}
-        for name, count, (loss, right, found, hidden) in zip(
-            self.names, self.counts, self.values, strict=True
-        ):
+    def rows(self) -> Iterator[tuple[str, float, dict[str, float]]]:
+        """Each objective with its count and its sums by name."""
+        left = iter(self.values)
+        for (name, counters), count in zip(self.counters.items(), self.counts, strict=True):
+            yield name, count, {counter: next(left) for counter in ("loss", *counters)}
+
+    def means(self) -> Means:
+        """Losses and accuracies; an objective that was not asked has none."""
+        loss, accuracy, recall = {}, {}, {}
+        for name, count, sums in self.rows():
             if count:
-                record["loss"][name], record["accuracy"][name] = loss / count, right / count
-            if hidden:
-                record["found"][name] = found / hidden
-        return record if record["found"] else {k: record[k] for k in ("loss", "accuracy")}
+                loss[name] = finite(sums["loss"] / count)
+                if "correct" in sums:
+                    accuracy[name] = finite(sums["correct"] / count)
+            if sums.get("positives"):
+                recall[name] = sums["true_positives"] / sums["positives"]
+        return Means(loss=loss, accuracy=accuracy, recall=recall)
 
 
-def new_sums(objectives: Sequence[Objective]) -> Sums:
-    """No sums yet."""
-    return Sums([objective.name for objective in objectives])
+def finite(value: float) -> float | None:
+    """A number as JSON can hold it."""
+    return value if math.isfinite(value) else None
 
 
 class MetricsFile:
@@ -74,11 +146,13 @@ class MetricsFile:
             with self._open() as stream:
                 stream.truncate(min(size, stream.tell()))
 
-    def write(self, record: Record) -> None:
+    def write(self, metrics: Metrics) -> None:
         """One more line."""
         if self.path is not None:
+            kept = metrics.model_dump(exclude_defaults=True)
+            line = json.dumps({"kind": metrics.kind, **kept}, allow_nan=False)
             with self._open() as stream:
-                stream.write(json.dumps(_plain(record), allow_nan=False).encode() + b"\n")
+                stream.write(line.encode() + b"\n")
 
     def size(self) -> int:
         """Bytes so far, all of them on disk."""
@@ -98,19 +172,29 @@ class MetricsFile:
             raise FileError(f"{self.path}: cannot be written ({error})") from None
 
 
-def _plain(value: Any) -> Any:
-    """A record with null for numbers that are not finite: JSON has no others."""
-    if isinstance(value, dict):
-        return {name: _plain(inner) for name, inner in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def read_metrics(run: Path) -> list[Record]:
+def read_metrics(run: Path) -> list[Metrics]:
     """The lines of a run's metrics.jsonl; a last line cut short is left out."""
-    records = []
-    for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines():
-        try:
-            records.append(json.loads(line))
-        except ValueError:
-            break
-    return records
+    path = run / METRICS
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except FileNotFoundError:
+        raise FileError(
+            f"{path}: no such file; name the --out folder of `litebert pretrain`"
+        ) from None
+    except (OSError, ValueError) as error:  # also bad UTF-8
+        raise FormatError(f"{path}: not readable as metrics ({error})") from None
+    found: list[Metrics] = []
+    for number, line in enumerate(lines[:-1], 1):  # what follows the last line end is cut short
+        found.append(_parse(line, f"{path}, line {number:,}"))
+    return found
+
+
+def _parse(line: str, where: str) -> Metrics:
+    try:
+        content: Any = json.loads(line)
+        kind = EvaluationMetrics if content["kind"] == "evaluation" else TrainingMetrics
+        return kind.build(content, where)
+    except (LookupError, TypeError, ValueError, RecursionError):
+        raise FormatError(f"{where}: no line of metrics; the file is damaged") from None
+    except SettingsError as error:
+        raise FormatError(f"{error}; no line of metrics, or of another version") from None

@@ -1,4 +1,9 @@
-"""The optimizer of a run, from its settings; and its state as named tensors."""
+"""The optimizer of a run, from its settings: parameter groups, and its state as named tensors.
+
+Google's code excludes by name what matches LayerNorm, layer_norm or bias, from weight decay and
+from LAMB's trust ratio alike. Those are the parameters of one dimension: every bias (the
+vocabulary's too) and every norm's gain. A shared tensor appears once.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +14,10 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from litebert.base.errors import FormatError
-from litebert.presets.recipe import OptimizerSettings
-from litebert.train.groups import layered_groups, parameter_groups
+from litebert.configs.schema import OptimizerSettings
 from litebert.train.lamb import Lamb
 
+FUSED = {"query_key_value": 3}  # matrices that are several in one
 Tensors = dict[str, Tensor]
 MOMENTS: dict[type[Optimizer], tuple[str, ...]] = {
     Lamb: ("mean", "square"),
@@ -21,14 +26,14 @@ MOMENTS: dict[type[Optimizer], tuple[str, ...]] = {
 
 
 def build_optimizer(
-    module: nn.Module, settings: OptimizerSettings, layer_decay: float = 1.0
+    module: nn.Module, settings: OptimizerSettings, layerwise_lr_decay: float = 1.0
 ) -> Optimizer:
     """LAMB, AdamW, or Google's AdamW: LAMB's moments without its trust ratio."""
     groups = parameter_groups(module, settings.weight_decay)
-    if layer_decay != 1.0:
-        groups = layered_groups(module, groups, layer_decay)
+    if layerwise_lr_decay != 1.0:
+        groups = layered_groups(module, groups, layerwise_lr_decay)
     options: dict[str, Any] = {"lr": 0.0, "betas": settings.betas, "eps": settings.eps}
-    if settings.kind == "lamb":
+    if settings.name == "lamb":
         return Lamb(groups, **options)
     if not settings.bias_correction:
         return Lamb([{**group, "adapt": False} for group in groups], **options)
@@ -37,10 +42,10 @@ def build_optimizer(
     return torch.optim.AdamW(known, fused=True, **options)
 
 
-def set_rate(optimizer: Optimizer, rate: float) -> None:
+def set_learning_rate(optimizer: Optimizer, learning_rate: float) -> None:
     """The learning rate of all groups; lower layers may have less of it."""
     for group in optimizer.param_groups:
-        group["lr"] = rate * group.get("scale", 1.0)
+        group["lr"] = learning_rate * group.get("scale", 1.0)
 
 
 def optimizer_tensors(optimizer: Optimizer) -> Tensors:
@@ -65,3 +70,56 @@ def restore_optimizer(optimizer: Optimizer, tensors: Tensors, where: str) -> Non
         state.setdefault(int(index), {})[moment] = tensor
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state, "param_groups": groups})
+
+
+def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Parameters for an optimizer, in a fixed order: plain matrices, fused ones, vectors."""
+    plain, fused, vectors = [], [], []
+    for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            continue
+        if parameter.ndim < 2:
+            vectors.append(parameter)
+        elif any(part in FUSED for part in name.split(".")):
+            fused.append(parameter)
+        else:
+            plain.append(parameter)
+    (parts,) = FUSED.values()
+    groups = [
+        {"params": plain, "weight_decay": weight_decay, "adapt": True, "parts": 1},
+        {"params": fused, "weight_decay": weight_decay, "adapt": True, "parts": parts},
+        {"params": vectors, "weight_decay": 0.0, "adapt": False, "parts": 1},
+    ]
+    return [group for group in groups if group["params"]]
+
+
+def layered_groups(
+    model: nn.Module, groups: list[dict[str, Any]], decay: float
+) -> list[dict[str, Any]]:
+    """Groups divided by depth: what lies a level lower gets `decay` times the learning rate.
+
+    Heads and pooler are the top; a layer that is shared counts once; embeddings lie lowest.
+    """
+    levels = _levels(model)
+    divided = []
+    for group in groups:
+        for level in sorted({levels[id(parameter)] for parameter in group["params"]}):
+            chosen = [p for p in group["params"] if levels[id(p)] == level]
+            divided.append({**group, "params": chosen, "scale": decay**level})
+    return divided
+
+
+def _levels(model: nn.Module) -> dict[int, int]:
+    """How many levels below the top each parameter lies, by its identity."""
+    places = {}
+    for name, parameter in model.named_parameters():
+        parts = name.split(".")
+        blocks = [i for i, part in enumerate(parts) if part in ("attentions", "feed_forwards")]
+        if blocks:
+            places[id(parameter)] = int(parts[blocks[0] + 1])
+        elif "embeddings" in parts or "projection" in parts:
+            places[id(parameter)] = -1
+        else:
+            places[id(parameter)] = -2  # heads, pooler
+    depth = max(places.values()) + 1
+    return {key: 0 if place == -2 else depth - place for key, place in places.items()}

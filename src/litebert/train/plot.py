@@ -1,10 +1,8 @@
 """Curves of runs, side by side in one picture.
 
-    litebert.train.plot.plot(["run-a", "run-b"], "curves.png", x="tokens")
-
-One panel for the masked-language loss with the level of guessing by frequency, one for the accuracy
-of every other objective, one for the learning rate. A run has one colour: a thin line is training
-text, smoothed, and dots are held-out text. Runs that are still going can be drawn too.
+One panel for the masked-LM loss with the unigram baseline, one for the accuracy of every other
+objective, one for the learning rate. A run has one colour: a thin line is training text, smoothed,
+and dots are held-out text. Runs that are still going can be drawn too.
 """
 
 from __future__ import annotations
@@ -22,19 +20,19 @@ from litebert.base.errors import (
     SettingsError,
     did_you_mean,
 )
-from litebert.base.files import read_json, write_whole
-from litebert.train.metrics import Record, read_metrics
-from litebert.train.run import METRICS, RUN
+from litebert.base.files import check_writable, read_json, write_atomic
+from litebert.train.metrics import Metrics, read_metrics
+from litebert.train.run_folder import RUN
 
-AXES: dict[str, Callable[[Record], float]] = {
-    "tokens": lambda record: record["tokens"],
-    "steps": lambda record: record["step"],
-    "minutes": lambda record: record["time"]["seconds"] / 60,
+AXES: dict[str, Callable[[Metrics], float]] = {
+    "tokens": lambda metrics: metrics.tokens,
+    "steps": lambda metrics: metrics.step,
+    "minutes": lambda metrics: metrics.time.seconds / 60,
 }
 SMOOTHING = 20  # a smoothed line averages about a twentieth of all its points
-COIN_TOSSES = ("sentence_order", "next_sentence")  # right half the time by chance
+BALANCED = ("sentence_order", "next_sentence")  # half is chance
 COLOURS = 10  # of matplotlib's cycle
-WORDS = "masked_language"
+MASKED_LM = "masked_lm"
 
 
 @dataclass(frozen=True)
@@ -42,20 +40,29 @@ class Curves:
     """What is drawn of one run."""
 
     name: str
-    records: list[Record]
-    unigram: float | None
+    metrics: list[Metrics]
+    unigram_loss: float | None
 
-    def points(
-        self, kind: str, x: str, y: Callable[[Record], float | None]
-    ) -> tuple[list[float], list[float]]:
-        """Abscissae and ordinates of the records of a kind that have a value."""
-        found = [(AXES[x](r), y(r)) for r in self.records if r["kind"] == kind]
+    def points(self, kind: str, x: str, path: tuple[str, ...]) -> tuple[list[float], list[float]]:
+        """Abscissae and ordinates of the lines of a kind that have a value."""
+        found = [(AXES[x](m), _value(m, path)) for m in self.metrics if m.kind == kind]
         kept = [(across, up) for across, up in found if up is not None]
         return [across for across, _ in kept], [up for _, up in kept]
 
 
-def plot(runs: Sequence[str | Path], out: str | Path, *, x: str = "tokens") -> None:
-    """Draw the curves of some runs into a PNG file; `x` is tokens, steps or minutes."""
+def plot(runs: Sequence[str | Path], *, out: str | Path = "curves.png", x: str = "tokens") -> Path:
+    """Draw the curves of runs side by side: losses, accuracies, learning rate.
+
+    Thin lines are training text, smoothed; dots are held-out text; dashed lines are chance. Compare
+    runs by tokens for what text was worth, by minutes for what time was worth.
+
+    Example: litebert plot run-albert run-bert --out curves.png --x minutes
+
+    Args:
+        runs: Folders of runs, finished or still going.
+        out: The PNG file to write.
+        x: Across: tokens, steps or minutes.
+    """
     out = Path(out)
     if x not in AXES:
         raise SettingsError(f"x axis {x!r}: {did_you_mean(x, AXES)}")
@@ -63,10 +70,12 @@ def plot(runs: Sequence[str | Path], out: str | Path, *, x: str = "tokens") -> N
         raise SettingsError(f"{out}: curves are drawn as PNG; name a file that ends in .png")
     if out.is_dir() or not out.parent.is_dir():
         raise FileError(f"{out}: cannot be written; name a file in a folder that exists")
+    check_writable(out)
     if not runs:
         raise SettingsError("no run to draw; name at least one run's folder")
     folders = [Path(run) for run in runs]
-    write_whole(out, _draw(list(map(_open, folders, _names(folders))), x))
+    write_atomic(out, _draw(list(map(_open, folders, _names(folders))), x))
+    return out
 
 
 def smooth(values: Sequence[float]) -> list[float]:
@@ -86,34 +95,18 @@ def _names(folders: Sequence[Path]) -> list[str]:
 
 
 def _open(folder: Path, name: str) -> Curves:
-    path = folder / METRICS
-    if not path.is_file():
-        raise FileError(f"{path}: no such file; name the --out folder of `litebert pretrain`")
-    try:
-        records = [record for record in read_metrics(folder) if _is_drawn(record)]
-    except (OSError, ValueError) as error:  # also bad UTF-8
-        raise FormatError(f"{path}: not readable as metrics ({error})") from None
-    if not records:
-        raise FormatError(f"{path}: has no records yet; a run writes them every few steps")
-    settings = read_json(folder / RUN) if (folder / RUN).is_file() else {}
-    return Curves(name, records, settings.get("unigram"))
+    metrics = read_metrics(folder)
+    if not metrics:
+        raise FormatError(f"{folder}: has no metrics yet; a run writes them every few steps")
+    run = read_json(folder / RUN) if (folder / RUN).is_file() else {}
+    unigram_loss = run.get("unigram_loss")
+    return Curves(name, metrics, unigram_loss if isinstance(unigram_loss, float) else None)
 
 
-def _is_drawn(record: Any) -> bool:
-    """Whether a line of metrics has a place in a picture."""
-    return isinstance(record, dict) and {"kind", "step", "tokens", "time"} <= record.keys()
-
-
-def _value(*path: str) -> Callable[[Record], float | None]:
-    """Reads what a record has under some keys in turn."""
-
-    def read(record: Record) -> float | None:
-        value: Any = record
-        for key in path:
-            value = value.get(key, {})
-        return None if value == {} else value
-
-    return read
+def _value(metrics: Metrics, path: tuple[str, ...]) -> float | None:
+    """What a line has under some names in turn."""
+    value = getattr(metrics, path[0], None)
+    return value.get(path[1]) if isinstance(value, dict) else value
 
 
 def _draw(runs: Sequence[Curves], x: str) -> bytes:
@@ -142,25 +135,25 @@ def _draw(runs: Sequence[Curves], x: str) -> bytes:
 
 
 def _panels(runs: Sequence[Curves]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Titles, and where records have the values."""
-    losses = [record.get("loss", {}) for run in runs for record in run.records]
+    """Titles, and where metrics have the values."""
+    losses = [metrics.loss for run in runs for metrics in run.metrics]
     objectives = dict.fromkeys(name for loss in losses for name in loss)
-    if WORDS in objectives:
-        yield "masked-language loss", ("loss", WORDS)
+    if MASKED_LM in objectives:
+        yield "masked-LM loss", ("loss", MASKED_LM)
     for name in objectives:
-        if name != WORDS:
+        if name != MASKED_LM:
             yield f"{name.replace('_', ' ')} accuracy", ("accuracy", name)
-    yield "learning rate", ("rate",)
+    yield "learning rate", ("learning_rate",)
 
 
 def _curve(axes: Any, run: Curves, x: str, path: tuple[str, ...], colour: str) -> None:
-    across, up = run.points("train", x, _value(*path))
-    is_rate = path == ("rate",)
+    across, up = run.points("training", x, path)
+    is_learning_rate = path == ("learning_rate",)
     axes.plot(
-        across, up if is_rate else smooth(up), color=colour, linewidth=1.2,
-        alpha=1.0 if is_rate else 0.6,
+        across, up if is_learning_rate else smooth(up), color=colour, linewidth=1.2,
+        alpha=1.0 if is_learning_rate else 0.6,
     )  # fmt: skip
-    across, up = run.points("held_out", x, _value(*path))
+    across, up = run.points("evaluation", x, path)
     axes.plot(across, up, color=colour, marker="o", markersize=4, linewidth=1.6, label=_label(run))
 
 
@@ -170,15 +163,17 @@ def _label(run: Curves) -> str:
 
 
 def _levels(axes: Any, runs: Sequence[Curves], path: tuple[str, ...]) -> None:
-    """What knowing nothing gives."""
+    """The level of chance."""
     levels: list[float] = []
-    if path == ("loss", WORDS):
-        levels = sorted({round(run.unigram, 3) for run in runs if run.unigram is not None})
-    elif path[0] == "accuracy" and path[1] in COIN_TOSSES:
+    if path == ("loss", MASKED_LM):
+        levels = sorted(
+            {round(run.unigram_loss, 3) for run in runs if run.unigram_loss is not None}
+        )
+    elif path[0] == "accuracy" and path[1] in BALANCED:
         levels = [0.5]
     for level in levels:
         axes.axhline(level, color="grey", linestyle="--", linewidth=1)
         axes.annotate(
-            f"guessing {level:g}", (1, level), xycoords=("axes fraction", "data"), ha="right",
+            f"chance {level:g}", (1, level), xycoords=("axes fraction", "data"), ha="right",
             va="bottom", fontsize="small", color="grey",
         )  # fmt: skip

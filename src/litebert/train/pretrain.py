@@ -2,9 +2,8 @@
 
     result = litebert.pretrain("albert-mini", "corpus", "run", budget="30m")
 
-One budget decides steps, warm-up and decay. The same call continues a run that was stopped or
-killed, bit for bit where the budget is steps or tokens. Under `torchrun` every rank makes this
-call.
+One budget decides steps, warmup and decay. The same call resumes a run that was stopped or killed,
+bit for bit where the budget is steps or tokens. Under `torchrun` every rank makes this call.
 """
 
 from __future__ import annotations
@@ -19,19 +18,18 @@ import torch
 from torch.optim import Optimizer
 
 from litebert.base.budget import parse_budget
-from litebert.base.config import Tree, parse_sets
 from litebert.base.errors import SettingsError
-from litebert.base.files import hold
+from litebert.base.files import lock_folder
 from litebert.base.runtime import keep_freed_memory, resolve_precision
-from litebert.corpus.statistics import piece_counts, unigram_level
+from litebert.base.settings import Tree, parse_overrides
+from litebert.configs.load import load_preset
+from litebert.configs.schema import Preset
+from litebert.corpus.statistics import token_counts, unigram_loss
 from litebert.corpus.store import Store
 from litebert.model.model import Model
 from litebert.objectives.learner import Learner
 from litebert.objectives.masking import Masker
 from litebert.planning.count import TRAINING_PASSES, flops_per_token
-from litebert.presets.load import load_preset
-from litebert.presets.recipe import Preset
-from litebert.train.alarms import Alarms
 from litebert.train.build import (
     build_learner,
     check_memory,
@@ -40,26 +38,27 @@ from litebert.train.build import (
     fit_to_models,
     open_start,
 )
+from litebert.train.callbacks import Callback, CallbackList, RunStarted
 from litebert.train.checkpoint import Checkpoints, restore
-from litebert.train.evaluation import guesses, held_out, measure
-from litebert.train.loop import Clock, Loop
-from litebert.train.metrics import MetricsFile, Record, new_sums
+from litebert.train.distributed import DistributedGroup, join_group
+from litebert.train.health import HealthChecks
+from litebert.train.held_out import evaluate_batches, held_out_batches, show_predictions
+from litebert.train.initialization.corpus import initialize_from_corpus
+from litebert.train.loop import Clock, TrainingLoop
+from litebert.train.metrics import METRICS, Evaluation, MetricsFile
 from litebert.train.optimizer import build_optimizer
-from litebert.train.parallel import Group, join_group
-from litebert.train.run import CHECKPOINTS, METRICS, describe, make_folder, open_run, save_run
-from litebert.train.schedule import peak_rate
+from litebert.train.run_folder import CHECKPOINTS, describe, make_folder, open_run, save_run
+from litebert.train.schedule import peak_learning_rate
 from litebert.train.signals import stop_requests
-from litebert.train.step import Stepper
-from litebert.train.stream import Stream, legs
-from litebert.train.tensorboard import TensorBoard
-from litebert.train.warm import warm_start
-from litebert.train.watch import Watcher
+from litebert.train.stages import StagedBatches, resolve_stages
+from litebert.train.step import TrainingStep
+from litebert.train.tensorboard import TensorBoardLogger
 
-SAVING = 100e6  # bytes a second that a disk is trusted with
+DISK_SPEED = 100e6  # bytes a second that a disk is trusted with
 
 
 @dataclass(frozen=True)
-class Result:
+class PretrainingResult:
     """Where a run stands."""
 
     folder: Path
@@ -75,17 +74,30 @@ def pretrain(
     out: str | Path,
     *,
     budget: str | None = None,
-    start: str | Path | None = None,
-    sets: Iterable[str] = (),
-    watcher: Watcher | None = None,
-    began: float | None = None,
-) -> Result:
-    """Train a preset on a corpus, from the model in `start` if given; leaves a run folder.
+    start_from: str | Path | None = None,
+    overrides: Iterable[str] = (),
+    callbacks: Iterable[Callback] = (),
+    started: float | None = None,
+) -> PretrainingResult:
+    """Pretrain an encoder on a prepared corpus.
 
-    A budget of time is counted from now, or from `began` (of `time.monotonic`).
+    One budget decides steps, warmup and decay. Ctrl-C saves; the same command resumes where it was,
+    also after a crash. On several devices: torchrun --nproc-per-node 2 -m litebert pretrain …
+
+    Example: litebert pretrain albert-mini --corpus corpus --out run --budget 30m
+
+    Args:
+        preset: A shipped preset (litebert presets) or a TOML file of your own.
+        corpus: A store made by `litebert prepare`, or all its parts.
+        out: The run's folder; the same one resumes a run.
+        budget: How long: 30m (s, h, d), 200Mtok, 125000steps; else the preset's.
+        start_from: Warm start: go on from a model folder, ours or Hugging Face's.
+        overrides: Change settings, e.g. optimizer.learning_rate=5e-4.
+        callbacks: Told of the run's events (train/callbacks.py).
+        started: When a budget of time began, by `time.monotonic`; now by default.
     """
-    clock, sets = Clock() if began is None else Clock(began=began), list(sets)
-    settings = load_preset(preset, sets) if isinstance(preset, str) else preset
+    clock, overrides = Clock() if started is None else Clock(started=started), list(overrides)
+    settings = load_preset(preset, overrides) if isinstance(preset, str) else preset
     if budget is not None:
         parse_budget(budget)
         settings = Preset.build({**settings.model_dump(), "budget": budget}, "preset")
@@ -93,206 +105,218 @@ def pretrain(
     keep_freed_memory()
     with ExitStack() as held:
         group = held.enter_context(join_group())
-        stopping = held.enter_context(stop_requests())
-        watcher = Alarms(watcher or Watcher())
-        if settings.log.tensorboard and group.leads:
-            watcher = held.enter_context(TensorBoard(watcher))
-        changes = parse_sets(sets)
-        run = _Run(settings, changes, Store(folders), Path(out), group, clock, watcher)
-        if group.leads:
+        should_stop = held.enter_context(stop_requests())
+        heard = CallbackList(callbacks if group.is_main else ())
+        if group.is_main:
+            heard.callbacks.append(HealthChecks(heard.on_message))
+        if group.is_main and settings.log.tensorboard:
+            heard.callbacks.append(held.enter_context(TensorBoardLogger()))
+        changes = parse_overrides(overrides)
+        run = _Run(settings, changes, Store(folders), Path(out), group, clock, heard)
+        if group.is_main:
             make_folder(run.out)
-            held.enter_context(hold(run.out, "litebert pretrain"))
-        return run.go(Path(start) if start else None, stopping)
+            held.enter_context(lock_folder(run.out, "litebert pretrain"))
+        return run.go(Path(start_from) if start_from else None, should_stop)
 
 
 class _Run:
     """One call of `pretrain`."""
 
     def __init__(
-        self, preset: Preset, changes: Tree, store: Store, out: Path, group: Group, clock: Clock,
-        watcher: Watcher,
+        self, preset: Preset, changes: Tree, store: Store, out: Path, group: DistributedGroup,
+        clock: Clock, callbacks: Callback,
     ) -> None:  # fmt: skip
         self.preset, self.changes, self.store, self.out = preset, changes, store, out
-        self.group, self.clock = group, clock
-        self.watcher = watcher if group.leads else Watcher()
+        self.group, self.clock, self.callbacks = group, clock, callbacks
         self.checkpoints = Checkpoints(out / CHECKPOINTS, preset.checkpoint.keep)
-        self.unseen_said = False
-        store.require_whole()
+        self.unmeasured_said = False
+        store.require_all_parts()
 
-    def go(self, start: Path | None, stopping: Callable[[], bool]) -> Result:
+    def go(self, start_from: Path | None, should_stop: Callable[[], bool]) -> PretrainingResult:
         """Build, resume, train, save."""
-        models = self._fit(start)
-        run = self._open(start)
+        models = self._fit(start_from)
+        run = self._open(start_from)
         if run["finished"]:
-            return self._result(run["step"], run["tokens"], run["seconds"], True)
+            return PretrainingResult(self.out, True, run["step"], run["tokens"], run["seconds"])
         check_memory(self.preset, self.group.device)
-        counts = piece_counts(self.store)
+        counts = token_counts(self.store)
         if not counts.sum():
             raise SettingsError(f"{self.store.folders[0]}: holds no text to train on")
         masker = Masker(self.preset.masking, self.store.tokenizer, counts)
-        run["unigram"] = unigram_level(masker.hidden(counts))
-        learner = build_learner(self.preset, self.group.device, models, self.watcher.say)
+        masked_counts = masker.masked_counts(counts)
+        run["unigram_loss"] = unigram_loss(masked_counts)
+        learner = build_learner(self.preset, self.group.device, models, self.callbacks.on_message)
         optimizer = build_optimizer(learner, self.preset.optimizer)
         state = self._resume(learner, optimizer)
-        if state is None and start is None and self.preset.start == "warm":
-            warm_start(learner, self.store, counts, masker.hidden(counts))
-        self.group.align(learner)
-        with self._stream(masker) as stream:
-            loop = self._loop(learner, optimizer, stream, masker, stopping, state)
+        fresh = state is None and start_from is None
+        if fresh and self.preset.initialization == "corpus":
+            initialize_from_corpus(learner, self.store, counts, masked_counts)
+        self.group.broadcast_parameters(learner)
+        with self._batches(masker) as batches:
+            loop = self._loop(learner, optimizer, batches, masker, should_stop, state)
             loop.start_clock()
-            if self.group.leads:
+            if self.group.is_main:
                 save_run(self.out, run)
-            self._begin(learner, run["unigram"], loop)
+            self._announce(learner, run["unigram_loss"], loop)
             finished = loop.run()
-        if finished and self.group.leads:
+        if finished and self.group.is_main:
             self._finish(learner, loop, run)
-        return self._result(loop.step, loop.tokens, self.clock.spent(), finished)
+        seconds = self.clock.seconds()
+        return PretrainingResult(self.out, finished, loop.step, loop.tokens, seconds)
 
-    def _resume(self, learner: Learner, optimizer: Optimizer) -> dict[str, Any] | None:
-        """Go back to the last good checkpoint, if there is one."""
-        found = self.group.tell(self._last_checkpoint())
-        if found is None:
-            return None
-        state = restore(Path(found), learner, optimizer)
-        self._freeze(state)
-        return state
-
-    def _stream(self, masker: Masker) -> Stream:
-        workers = self.preset.data.workers
-        if workers is None:
-            workers = int(self.group.device.type == "cuda")
-        group = self.group
-        return Stream(self.store, legs(self.preset), masker, group.rank, group.ranks, workers)
-
-    def _loop(
-        self, learner: Learner, optimizer: Optimizer, stream: Stream, masker: Masker,
-        stopping: Callable[[], bool], state: dict[str, Any] | None,
-    ) -> Loop:  # fmt: skip
-        """The loop, at its beginning or where `state` was saved."""
-        preset, group = self.preset, self.group
-        stepper = Stepper(
-            learner, optimizer, group, clip=preset.optimizer.clip, at_once=preset.data.at_once,
-            seed=preset.seed, precision=resolve_precision(preset.precision, group.device),
-        )  # fmt: skip
-        loop = Loop(
-            stepper=stepper, stream=stream, budget=parse_budget(preset.budget),
-            schedule=preset.schedule, peak=peak_rate(preset.optimizer, preset.data.batch),
-            sums=new_sums(learner.objectives), metrics=self._metrics(state),
-            watcher=self.watcher, evaluation=preset.evaluation, checkpoint=preset.checkpoint,
-            log_every=preset.log.every,
-            evaluate=lambda: self._evaluate(learner, masker, stream),
-            save=lambda now: self.checkpoints.save(
-                now["step"], learner, optimizer, {**now, **self._machine()}
-            ),
-            stopping=stopping, closing=self._closing(learner), clock=self.clock,
-        )  # fmt: skip
-        if state is not None:
-            loop.restore(state)
-        return loop
-
-    def _fit(self, start: Path | None) -> tuple[Model | None, Model | None]:
+    def _fit(self, start_from: Path | None) -> tuple[Model | None, Model | None]:
         """Make the preset fit the corpus, or the models to start from, which are returned."""
-        if start is None:
+        if start_from is None:
             self.preset = fit_to_corpus(self.preset, self.store)
             return None, None
-        models = open_start(start, self.preset, self.store, self.watcher.say)
+        models = open_start(start_from, self.preset, self.store, self.callbacks.on_message)
         self.preset = fit_to_models(self.preset, self.changes, *models)
         check_segments(self.preset, self.store)
         return models
 
-    def _open(self, start: Path | None) -> dict[str, Any]:
+    def _open(self, start_from: Path | None) -> dict[str, Any]:
         run = None
-        if self.group.leads:
-            origin = None if start is None else str(start)
-            run = open_run(self.out, describe(self.preset, self.store.identity, origin))
-        return self.group.tell(run)
+        if self.group.is_main:
+            origin = None if start_from is None else str(start_from)
+            run = open_run(self.out, describe(self.preset, self.store.checksum, origin))
+        return self.group.broadcast_object(run)
+
+    def _resume(self, learner: Learner, optimizer: Optimizer) -> dict[str, Any] | None:
+        """Go back to the last good checkpoint, if there is one."""
+        found = self.group.broadcast_object(self._last_checkpoint())
+        if found is None:
+            return None
+        state = restore(Path(found), learner, optimizer)
+        self._restore_threads(state)
+        return state
 
     def _last_checkpoint(self) -> str | None:
-        if not self.group.leads:
+        if not self.group.is_main:
             return None
         self.checkpoints.sweep()
-        found = self.checkpoints.last_good(self.watcher.say)
+        found = self.checkpoints.last_good(self.callbacks.on_message)
         return None if found is None else str(found)
 
-    def _machine(self) -> dict[str, Any]:
-        """What a bit-exact continuation depends on beside the settings."""
-        return {
-            "ranks": self.group.ranks, "threads": torch.get_num_threads(),
-            "device": self.group.device.type, "torch": torch.__version__,
-        }  # fmt: skip
-
-    def _freeze(self, state: dict[str, Any]) -> None:
+    def _restore_threads(self, state: dict[str, Any]) -> None:
         """Go on with the threads of before; say what else makes the last bits differ."""
         here = self._machine()
-        if state["ranks"] == here["ranks"]:
+        if state["world_size"] == here["world_size"]:
             torch.set_num_threads(state["threads"])
             here = self._machine()
         changed = [f"{key} {state[key]} -> {here[key]}" for key in here if state[key] != here[key]]
         if changed:
-            self.watcher.say(f"continues, but not bit for bit: {', '.join(changed)}")
-        self.watcher.say(f"continues from step {state['step']:,}")
+            self.callbacks.on_message(f"resumes, but not bit for bit: {', '.join(changed)}")
+        self.callbacks.on_message(f"resumes from step {state['step']:,}")
 
-    def _metrics(self, state: dict[str, Any] | None) -> MetricsFile:
-        path = self.out / METRICS if self.group.leads else None
-        return MetricsFile(path, 0 if state is None else state["metrics"])
+    def _machine(self) -> dict[str, Any]:
+        """What a bit-exact resume depends on beside the settings."""
+        return {
+            "world_size": self.group.world_size, "threads": torch.get_num_threads(),
+            "device": self.group.device.type, "torch": torch.__version__,
+        }  # fmt: skip
 
-    def _evaluate(self, learner: Learner, masker: Masker, stream: Stream) -> Record:
-        """Held-out losses, and one sequence with guesses."""
+    def _batches(self, masker: Masker) -> StagedBatches:
+        num_workers = self.preset.data.num_workers
+        if num_workers is None:
+            num_workers = int(self.group.device.type == "cuda")
+        stages, group = resolve_stages(self.preset), self.group
+        return StagedBatches(self.store, stages, masker, group.rank, group.world_size, num_workers)
+
+    def _loop(
+        self, learner: Learner, optimizer: Optimizer, batches: StagedBatches, masker: Masker,
+        should_stop: Callable[[], bool], state: dict[str, Any] | None,
+    ) -> TrainingLoop:  # fmt: skip
+        """The loop, at its beginning or where `state` was saved."""
+        preset = self.preset
+        metrics = MetricsFile(
+            self.out / METRICS if self.group.is_main else None, state["metrics"] if state else 0
+        )
+        loop = TrainingLoop(
+            training_step=build_step(preset, learner, optimizer, self.group),
+            batches=batches,
+            budget=parse_budget(preset.budget),
+            schedule=preset.schedule,
+            peak_learning_rate=peak_learning_rate(preset.optimizer, preset.data.batch_size),
+            metrics=metrics,
+            callbacks=self.callbacks,
+            evaluation=preset.evaluation,
+            checkpoint=preset.checkpoint,
+            log_every=preset.log.every,
+            evaluate=lambda: self._evaluate(learner, masker, batches),
+            save=lambda now: self.checkpoints.save(
+                now["step"], learner, optimizer, {**now, **self._machine()}
+            ),
+            should_stop=should_stop,
+            reserved=_saving_seconds(learner),
+            clock=self.clock,
+        )
+        if state is not None:
+            loop.restore(state)
+        return loop
+
+    def _evaluate(self, learner: Learner, masker: Masker, batches: StagedBatches) -> Evaluation:
+        """Held-out losses, and one sequence with predictions."""
         if not self.store.info.held_out:
-            return {}
+            return Evaluation()
         preset, group = self.preset, self.group
-        loading, depth = stream.plan[-1].loading, stream.plan[stream.stage].depth
-        wanted = preset.evaluation.sequences
-        batches = list(held_out(self.store, loading, masker, wanted, group))
-        if not batches:
-            self._say_unseen("no document fell into the held-out share")
-        sums = measure(learner, iter(batches), group, preset.precision, preset.data.at_once, depth)
-        record = sums.means()
-        guesser = learner.generator or learner.model
-        if batches and len(batches[0]) and "masked_language" in guesser.heads:
-            record["sample"] = guesses(guesser, batches[0], self.store.tokenizer, group.device)
-            self.watcher.sample(record["sample"])
-        return record
+        loading, wanted = batches.stages[-1].loading, preset.evaluation.sequences
+        found = list(held_out_batches(self.store, loading, masker, wanted, group))
+        if not found:
+            self._say_unmeasured("no document fell into the held-out fraction")
+        micro_batch_tokens, depth = preset.data.micro_batch_tokens, batches.stage.depth
+        sums = evaluate_batches(learner, found, group, preset.precision, micro_batch_tokens, depth)
+        sample, predictor = "", learner.generator or learner.model
+        if found and len(found[0]) and "masked_lm" in predictor.heads:
+            sample = show_predictions(predictor, found[0], self.store.tokenizer, group.device)
+        return Evaluation(sample=sample, **dict(sums.means()))
 
-    def _closing(self, learner: Learner) -> float:
-        """Seconds that the final files may take: weights once, weights and moments once more."""
-        size = sum(parameter.numel() * 4 for parameter in learner.parameters())
-        return 0.2 + 5 * size / SAVING
-
-    def _begin(self, learner: Learner, unigram: float, loop: Loop) -> None:
-        self.watcher.begin(
-            {
-                "title": self.preset.title,
-                "parameters": sum(p.numel() for p in learner.parameters()),
-                "budget": self.preset.budget,
-                "unigram": unigram,
-                "ranks": self.group.ranks,
-                "step": loop.step,
-                "held_out": self.store.info.held_out > 0,
-                "schedule": self.preset.schedule,
-                "out": str(self.out),
-            }
+    def _announce(self, learner: Learner, unigram_loss: float, loop: TrainingLoop) -> None:
+        self.callbacks.on_start(
+            RunStarted(
+                title=self.preset.title,
+                folder=self.out,
+                parameters=sum(parameter.numel() for parameter in learner.parameters()),
+                budget=self.preset.budget,
+                warmup=self.preset.schedule.warmup,
+                step=loop.step,
+                world_size=self.group.world_size,
+                unigram_loss=unigram_loss,
+            )
         )
         if not self.store.info.held_out:
-            self._say_unseen("prepared without held-out text")
+            self._say_unmeasured("prepared without held-out text")
 
-    def _say_unseen(self, why: str) -> None:
-        if not self.unseen_said:
-            self.unseen_said = True
+    def _say_unmeasured(self, why: str) -> None:
+        if not self.unmeasured_said:
+            self.unmeasured_said = True
             where = self.store.folders[0]
-            self.watcher.say(f"{where}: {why}, so nothing is measured on unseen documents")
+            self.callbacks.on_message(f"{where}: {why}, so nothing is measured on unseen documents")
 
-    def _finish(self, learner: Learner, loop: Loop, run: dict[str, Any]) -> None:
+    def _finish(self, learner: Learner, loop: TrainingLoop, run: dict[str, Any]) -> None:
         """The model folders, and what the run took."""
         for name, model in learner.folders().items():
             model.save(self.out / name, overwrite=True, tokenizer=self.store.tokenizer)
-        length = self.preset.data.length
+        length = self.preset.data.max_length
         flops = TRAINING_PASSES * sum(flops_per_token(self.preset, length).values()) * loop.tokens
         took = {
             "finished": True, "step": loop.step, "tokens": loop.tokens, "flops": flops,
-            "seconds": round(self.clock.spent(), 3),
+            "seconds": round(self.clock.seconds(), 3),
         }  # fmt: skip
         save_run(self.out, {**run, **took})
 
-    def _result(self, step: int, tokens: int, seconds: float, finished: bool) -> Result:
-        return Result(self.out, finished, step, tokens, seconds)
+
+def build_step(
+    preset: Preset, learner: Learner, optimizer: Optimizer, group: DistributedGroup
+) -> TrainingStep:
+    """The training step that a preset describes."""
+    return TrainingStep(
+        learner, optimizer, group, gradient_clipping=preset.optimizer.gradient_clipping,
+        micro_batch_tokens=preset.data.micro_batch_tokens, seed=preset.seed,
+        precision=resolve_precision(preset.precision, group.device),
+    )  # fmt: skip
+
+
+def _saving_seconds(learner: Learner) -> float:
+    """What the final files may take: weights once, weights and moments once more."""
+    size = sum(parameter.numel() * 4 for parameter in learner.parameters())
+    return 0.2 + 5 * size / DISK_SPEED

@@ -1,8 +1,8 @@
-"""One training step: parts forward and backward, gradients added up over ranks, clipped, applied.
+"""One training step: micro-batches forward and backward, all-reduce, clipping, the update.
 
-Losses are divided by counts of the whole step before the backward pass, so accumulation and ranks
-change nothing but the order of additions. Dropout is seeded by (seed, step, rank, part): there is
-no random state to lose.
+Losses are divided by counts of the whole global batch before the backward pass, so accumulation and
+ranks change nothing but the order of additions. Dropout is seeded by (seed, step, rank,
+micro-batch): there is no random state to lose.
 """
 
 from __future__ import annotations
@@ -15,63 +15,66 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from litebert.base.batch import Batch, cut
+from litebert.base.batches import Batch, split_by_tokens
+from litebert.base.randomness import Purpose, random_bits
 from litebert.base.runtime import Precision, autocast
-from litebert.corpus.chance import For, draw
 from litebert.model.inputs import to_inputs
 from litebert.objectives.learner import Learner
+from litebert.train.distributed import DistributedGroup
 from litebert.train.gradients import Gradients
-from litebert.train.metrics import FIELDS, term_sums
-from litebert.train.optimizer import set_rate
-from litebert.train.parallel import Group
+from litebert.train.metrics import Sums, term_values
+from litebert.train.optimizer import set_learning_rate
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StepResult:
     """What one step gave, equal on all ranks."""
 
-    counts: list[float]  # answers asked, by objective
-    values: list[list[float]]  # sums of their terms
-    asides: list[float]  # what the ranks had to say beside, summed
-    norm: float  # of the gradients, before clipping
+    sums: Sums
+    scalars: list[float]  # what the ranks had to say beside, summed
+    gradient_norm: float  # before clipping
     applied: bool  # False where something was not finite
 
 
-class Stepper:
+class TrainingStep:
     """Takes training steps."""
 
     def __init__(
-        self, learner: Learner, optimizer: Optimizer, group: Group, *, clip: float, at_once: int,
-        seed: int, precision: Precision,
+        self, learner: Learner, optimizer: Optimizer, group: DistributedGroup, *,
+        gradient_clipping: float, micro_batch_tokens: int, seed: int, precision: Precision,
     ) -> None:  # fmt: skip
         self.learner, self.optimizer, self.group = learner, optimizer, group
-        self.clip, self.at_once, self.seed = clip, at_once, seed
+        self.gradient_clipping, self.micro_batch_tokens = gradient_clipping, micro_batch_tokens
+        self.seed = seed
         self.precision: Precision = precision
-        self.gradients = Gradients(learner, len(learner.objectives) * len(FIELDS))
+        self.sums = Sums.of(learner.objectives)
+        self.gradients = Gradients(learner, self.sums.width)
 
     def __call__(
-        self, batch: Batch, number: int, rate: float, depth: int | None, asides: Sequence[float]
-    ) -> Outcome:
-        """Step `number` with this rank's share of a batch."""
+        self, batch: Batch, number: int, learning_rate: float, depth: int | None = None,
+        scalars: Sequence[float] = (),
+    ) -> StepResult:  # fmt: skip
+        """Step `number` with this rank's part of a batch; `scalars` are summed over ranks."""
         counts = self.learner.counts(batch)
-        totals = self.group.total([*counts, *asides])
-        counts, asides = totals[: len(counts)], totals[len(counts) :]
+        totals = self.group.all_reduce_numbers([*counts, *scalars])
+        counts, scalars = totals[: len(counts)], totals[len(counts) :]
         self.gradients.clear()
-        for place, part in enumerate(cut(batch, self.at_once)):
-            self._seed(number, place)
+        for place, part in enumerate(split_by_tokens(batch, self.micro_batch_tokens)):
+            self._seed_dropout(number, place)
             self._accumulate(part, counts, depth)
-        self.group.add_up(self.gradients.flat)
-        values = self.gradients.sums.view(len(counts), len(FIELDS)).tolist()
+        self.group.all_reduce(self.gradients.flat)
+        sums = Sums(self.sums.counters, counts, self.gradients.sums.tolist())
         norm = self.gradients.norm().item()
-        finite = math.isfinite(norm) and all(math.isfinite(row[0]) for row in values)
-        if finite:
-            self.gradients.clip(norm, self.clip)
-            set_rate(self.optimizer, rate)
+        losses_are_finite = all(math.isfinite(values["loss"]) for _, _, values in sums.rows())
+        applied = math.isfinite(norm) and losses_are_finite
+        if applied:
+            self.gradients.clip(norm, self.gradient_clipping)
+            set_learning_rate(self.optimizer, learning_rate)
             self.optimizer.step()
-        return Outcome(counts, values, asides, norm, finite)
+        return StepResult(sums, list(scalars), norm, applied)
 
-    def _seed(self, number: int, place: int) -> None:
-        bits = int(draw(For.DROPOUT, self.seed, number, self.group.rank, place))
+    def _seed_dropout(self, number: int, place: int) -> None:
+        bits = int(random_bits(Purpose.DROPOUT, self.seed, number, self.group.rank, place))
         torch.manual_seed(bits >> 1)
 
     def _accumulate(self, part: Batch, counts: Sequence[float], depth: int | None) -> None:
@@ -81,10 +84,10 @@ class Stepper:
         loss: Tensor = self.gradients.sums.new_zeros(())
         for objective, term, count in zip(self.learner.objectives, terms, counts, strict=True):
             if count:
-                loss = loss + term.loss * (objective.weight / (count + objective.extra))
+                loss = loss + term.loss * (objective.weight / (count + objective.count_offset))
         if loss.requires_grad:
             loss.backward()
-        sums = [torch.as_tensor(value) for term in terms for value in term_sums(term)]
+        values = [value for term in terms for value in term_values(term)]
         self.gradients.sums += torch.stack(
-            [value.detach().to(self.gradients.sums) for value in sums]
+            [value.detach().to(self.gradients.sums) for value in values]
         )

@@ -34,11 +34,11 @@ class InputFormat(Settings):
     )
     negatives: Literal["swap", "random_next", "none"] = Field(
         default="none",
-        description="what half of the pairs are: swapped, or with another document's text",
+        description="half of the pairs: swapped, or with another document",
     )
     lone: Literal["single", "random_next"] = Field(
         default="single",
-        description="what becomes of a sentence that has no neighbour to make a pair with",
+        description="what becomes of a sentence without a neighbour",
     )
     short_seq_prob: float = Field(
         default=0.0, description="fraction of documents cut to a random shorter length"

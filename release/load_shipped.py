@@ -1,0 +1,61 @@
+"""Load all that the installed package ships: every module, preset and recipe.
+
+`check_wheel.py` runs this with the Python of an environment that has the core dependencies only, so
+a module that needs an extra when it is imported is found here.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import import_module, metadata, resources
+from pathlib import Path
+from types import ModuleType
+
+import litebert
+from litebert.finetuning import recipe as recipes
+
+PACKAGE = Path(str(resources.files("litebert")))
+
+
+def main() -> None:
+    """Load everything, and say how much it was."""
+    _check_version()
+    modules = _import_modules()
+    recipe_files = sorted(recipes.FOLDER.glob("*.toml"))
+    presets = sorted(set(PACKAGE.rglob("*.toml")) - set(recipe_files))
+    for file in presets:
+        litebert.load_preset(file.stem)
+    rows = sum(_load_rows(file) for file in recipe_files)
+    if not presets or not rows:
+        raise SystemExit(f"{len(presets)} presets and {rows} rows of recipes are shipped")
+    print(f"{modules} modules, {len(presets)} presets, {rows} rows of {len(recipe_files)} recipes")
+
+
+def _check_version() -> None:
+    if litebert.__version__ != metadata.version("litebert"):
+        raise SystemExit(f"litebert.__version__ is {litebert.__version__}, unlike the metadata")
+
+
+def _import_modules() -> int:
+    files = [file.relative_to(PACKAGE.parent) for file in PACKAGE.rglob("*.py")]
+    names = [".".join(file.with_suffix("").parts).removesuffix(".__init__") for file in files]
+    for name in names:
+        if not name.endswith(".__main__"):
+            import_module(name)
+    hidden = [name for name in litebert.__all__ if isinstance(getattr(litebert, name), ModuleType)]
+    if hidden:  # importing litebert.x.y puts the package x where the function x should be
+        raise SystemExit(f"packages hide the public names {', '.join(hidden)}")
+    return len(names)
+
+
+def _load_rows(file: Path) -> int:
+    """Load every row of a recipe, also as it is for encoders without dropout."""
+    rows = tomllib.loads(file.read_text())
+    for row in rows:
+        for without_dropout in (False, True):
+            recipes.load_recipe(file.stem, row, without_dropout=without_dropout)
+    return len(rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Initial values counted from the corpus, for small models (docs/log.md has the measurements)."""

@@ -1,0 +1,78 @@
+"""`initialization = "corpus"`: initial values that spare small models a long plateau.
+
+Only initial values differ from the paper's; the architecture, and so what opens in
+`transformers`, is the same. What counting can tell is written into the model before the first step:
+
+- how often a token occurs is the output's bias;
+- which company it keeps is its row of the token table (word_vectors.py). ALBERT's V x E table is
+  context-independent by design (paper, section 3.1), so word vectors are its natural start.
+
+The rest is chosen so that the model can use that at once:
+
+- words, positions and segments have columns of their own (tables.py);
+- heads begin with something to look at: neighbours, a segment, likenesses (attention.py);
+- the E->H projection is orthogonal, and the masked-LM head leads back from H to E the way the
+  tokens came.
+
+docs/log.md has the measurements behind each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from litebert.base.errors import SettingsError
+from litebert.base.ragged import IntArray
+from litebert.corpus.store import Store
+from litebert.objectives.learner import Learner
+from litebert.train.initialization.attention import initialize_attention, orthogonal
+from litebert.train.initialization.tables import SMALLEST, EmbeddingColumns, initialize_tables
+from litebert.train.initialization.word_vectors import word_vectors
+
+SEED = 1
+
+
+@torch.no_grad()
+def initialize_from_corpus(
+    learner: Learner, store: Store, counts: IntArray, masked_counts: IntArray | None = None
+) -> None:
+    """Set the initial values of all of a learner's models; embeddings that they share once.
+
+    `counts` says how often each token occurs, `masked_counts` how often it is masked, if other.
+    """
+    masked_counts = counts if masked_counts is None else masked_counts
+    generator = torch.Generator().manual_seed(SEED)
+    size = learner.model.config.embedding_size
+    if size < SMALLEST:
+        raise SettingsError(
+            f'initialization = "corpus" needs an embedding_size of {SMALLEST} or more, not {size}; '
+            "--set initialization=truncated_normal does without"
+        )
+    vectors = word_vectors(store, counts, EmbeddingColumns(size).tokens)
+    initialize_tables(learner.model.encoder.embeddings, vectors)
+    for model in learner.models():
+        projection = model.encoder.projection
+        if projection is not None:
+            projection.weight.copy_(orthogonal(projection.weight, generator))
+        initialize_attention(model, generator)
+        if "masked_lm" in model.heads:
+            _initialize_head(model.heads["masked_lm"], projection, masked_counts)
+        if "span_boundary" in model.heads:
+            _initialize_bias(model.heads["span_boundary"], masked_counts)
+
+
+def _initialize_head(head: Any, projection: nn.Linear | None, counts: IntArray) -> None:
+    """Back from H to E the way the tokens came, and each token's frequency as its bias."""
+    if projection is not None:
+        head.dense.weight.copy_(projection.weight.T)
+    _initialize_bias(head, counts)
+
+
+def _initialize_bias(head: Any, counts: IntArray) -> None:
+    """Predicting by frequency, each token seen once more than it was."""
+    frequencies = torch.ones(len(head.bias))
+    frequencies[: len(counts)] += torch.from_numpy(counts)
+    head.bias.copy_((frequencies / frequencies.sum()).log())

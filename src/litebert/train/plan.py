@@ -1,0 +1,72 @@
+"""`litebert plan`: what training takes before you pay. Arithmetic (planning/) and real steps."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from litebert.base.budget import parse_budget
+from litebert.base.errors import SettingsError
+from litebert.base.runtime import Precision, check_precision
+from litebert.configs.load import load_preset
+from litebert.configs.schema import Preset
+from litebert.planning.report import Plan, make_plan
+from litebert.train.speed import measure_speed
+
+
+def plan(
+    presets: str | Sequence[str],
+    *,
+    overrides: Sequence[str] = (),
+    batch_size: int | None = None,
+    max_length: int | None = None,
+    budget: str | None = None,
+    measure: bool = False,
+    precision: Precision = "auto",
+    checkpointing: bool = False,
+) -> list[Plan]:
+    """Say what training takes before you pay: parameters, FLOPs, memory, time.
+
+    Several presets stand side by side, as in the paper's tables, with your machine's speed under
+    --measure.
+
+    Example: litebert plan albert-base bert-base --measure --budget 1Gtok
+
+    Args:
+        presets: Presets by name, or TOML files of yours.
+        overrides: Change settings, e.g. model.hidden_size=256.
+        batch_size: Sequences a step; by default the preset's.
+        max_length: Tokens a sequence; by default the preset's.
+        budget: How much training: 200Mtok, 125000steps, or 2h.
+        measure: Take real training steps for ten seconds each to learn the speed here.
+        precision: bf16 or fp32; auto is as the preset says.
+        checkpointing: Recompute activations in the backward pass: less memory, more time.
+    """
+    allowance = None if budget is None else parse_budget(budget)
+    found = []
+    for name in [presets] if isinstance(presets, str) else presets:
+        settings = _with_changes(load_preset(name, overrides), precision, checkpointing)
+        longest = settings.model.longest_sequence
+        size = settings.data.batch_size if batch_size is None else batch_size
+        length = min(settings.data.max_length, longest) if max_length is None else max_length
+        if size < 1 or not 8 <= length <= longest:
+            raise SettingsError(
+                f"{name}: batch_size {size} and max_length {length} do not fit; batch_size is at "
+                f"least 1, max_length 8 to {longest} (model.max_position_embeddings)"
+            )
+        speed = None
+        if measure:
+            print(f"measuring {name} ...", file=sys.stderr, flush=True)
+            speed = measure_speed(settings, size, length)
+        found.append(make_plan(name, settings, size, length, speed, allowance))
+    return found
+
+
+def _with_changes(preset: Preset, precision: str, checkpointing: bool) -> Preset:
+    changes: dict[str, Any] = {}
+    if check_precision(precision) != "auto":  # else as the preset says
+        changes["precision"] = precision
+    if checkpointing:
+        changes["activation_checkpointing"] = True
+    return preset.model_copy(update=changes)
