@@ -654,7 +654,7 @@ def test_real_text(real_data: Path, tmp_path: Path) -> None:
         chunk_bytes=2**18,
         num_workers=1,
     ).store
-    masker = Masker(Masking(most=20), made.tokenizer)
+    masker = Masker(Masking(max_predictions=20), made.tokenizer)
     special = made.tokenizer.special
     labels = Counter()
     for length in (128, 512):
