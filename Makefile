@@ -21,7 +21,7 @@ check: install
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
-	$(BIN)/python docs/write_cli.py --check
+	$(BIN)/python docs/write_reference.py --check
 
 bench: install
 	$(BIN)/python benchmarks/train_step.py
@@ -40,7 +40,7 @@ parity: install
 	$(BIN)/python -m pytest -m extra
 
 docs: install
-	$(BIN)/python docs/write_cli.py
+	$(BIN)/python docs/write_reference.py
 
 wheel: install
 	$(BIN)/python release/check_wheel.py

@@ -35,7 +35,7 @@ SIDES = {"litebert": 40, "tuned": 40, "published": 12}  # steps
 def sentences(options: argparse.Namespace) -> list[tuple[str, int]]:
     """Labelled sentences."""
     if options.data:
-        from litebert.tasks.files.glue import read_glue
+        from litebert.tasks.published.glue import read_glue
 
         found = read_glue("sst-2", options.data, "train")
         return [(example.first, int(str(example.label))) for example in found]
@@ -67,27 +67,29 @@ def prepare(options: argparse.Namespace, folder: Path) -> None:
 
 
 def run_litebert(folder: Path, steps: int) -> dict[str, Any]:
+    from litebert.finetuning.finetune import finetune_examples
+    from litebert.finetuning.recipe import Recipe
     from litebert.model.model import Model
-    from litebert.tasks.base import TaskSettings
-    from litebert.tasks.data import Data
-    from litebert.tasks.examples import TextExample
-    from litebert.tasks.finetune import finetune_examples
-    from litebert.tasks.recipe import Recipe
-    from litebert.train.callbacks import Callback
+    from litebert.tasks.data import TaskData
+    from litebert.tasks.texts import TextExample, TextSettings
+    from litebert.train.watch import Watcher
 
     times: list[float] = []
 
-    class Stopwatch(Callback):
+    class Stopwatch(Watcher):
         def step(self, step: int, progress: float) -> None:
             times.append(time.perf_counter())
 
     rows = json.loads((folder / "sentences.json").read_text())
     examples = [TextExample(str(i), text, None, str(y)) for i, (text, y) in enumerate(rows)]
-    settings = TaskSettings(
+    settings = TextSettings(
         name="classify", kind="classify", metrics=("accuracy",), labels=("0", "1")
     )
-    recipe = Recipe(steps=steps, batch=BATCH, rate=1e-5, dropout=0.0, length=LONGEST, looks=1)
-    data = Data(settings, examples, {"dev": examples[:2]})
+    recipe = Recipe(
+        steps=steps, batch_size=BATCH, learning_rate=1e-5, dropout=0.0, max_length=LONGEST,
+        evaluations=1,
+    )  # fmt: skip
+    data = TaskData(settings, examples, {"dev": examples[:2]})
     with tempfile.TemporaryDirectory() as out:
         finetune_examples(
             Model.load(folder / "model"), folder / "model", data, recipe, Path(out) / "run",

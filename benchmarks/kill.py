@@ -32,12 +32,12 @@ from typing import Any
 import torch
 from torch.distributed import TCPStore
 
-from litebert.base.config import merge
-from litebert.corpus.prepare import PrepareSettings, prepare
+from litebert.base.settings import merge
+from litebert.corpus.preparing.prepare import prepare
 from litebert.demo.reviews import reviews_file
 from litebert.configs.load import load_preset
 from litebert.configs.schema import Preset
-from litebert.text.training import train_tokenizer
+from litebert.text.training import train_from_sentences
 from litebert.train.checkpoint import Checkpoints
 from litebert.train.metrics import read_metrics
 from litebert.train.pretrain import pretrain
@@ -85,9 +85,9 @@ def make_store(scratch: Path) -> Path:
     with reviews_file().open(encoding="utf-8", newline="") as stream:
         rows = [row["text"] for row, _ in zip(csv.DictReader(stream), range(REVIEWS), strict=False)]
     text.write_text("".join(json.dumps({"text": row}) + "\n" for row in rows))
-    train_tokenizer(rows, "wordpiece", 1000).save(scratch / "tokenizer")
-    settings = PrepareSettings(held_out=0.05)
-    prepare([str(text)], scratch / "tokenizer", scratch / "store", settings, workers=1)
+    train_from_sentences(rows, "wordpiece", 1000).save(scratch / "tokenizer")
+    settings = {"held_out": 0.05}
+    prepare([str(text)], scratch / "tokenizer", scratch / "store", **settings, num_workers=1)
     return scratch / "store"
 
 

@@ -27,9 +27,9 @@ import texts
 
 def start(text: str, tokenizer: str, out: Path) -> subprocess.Popen:
     code = (
-        "import sys; from litebert.corpus.prepare import PrepareSettings, prepare\n"
+        "import sys; from litebert.corpus.preparing.prepare import prepare\n"
         "if __name__ == '__main__': prepare([sys.argv[1]], sys.argv[2], sys.argv[3], "
-        "PrepareSettings(unit_bytes=2**21), workers=2)"
+        "chunk_bytes=2**21, num_workers=2)"
     )
     return subprocess.Popen([sys.executable, "-c", code, text, tokenizer, str(out)])
 

@@ -32,7 +32,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = options.store
         if store is None:
-            from litebert.corpus.prepare import prepare
+            from litebert.corpus.preparing.prepare import prepare
 
             text, tokenizer = texts.resolve(options, Path(folder))
             store = f"{folder}/store"
@@ -44,7 +44,7 @@ def main() -> None:
 def measure(folder: str) -> None:
     import torch
 
-    from litebert.base.batch import padded
+    from litebert.base.batches import pad
     from litebert.corpus.loader import Loader, LoaderSettings
     from litebert.corpus.store import open_store
     from litebert.objectives.masking import Masker, Masking
@@ -53,18 +53,18 @@ def measure(folder: str) -> None:
     store = open_store(folder)
     pad = store.tokenizer.special.pad
     for length, batch in ((512, 32), (128, 128)):
-        settings = LoaderSettings(length=length, batch=batch, by="tokens")
+        settings = LoaderSettings(max_length=length, batch_size=batch, batch_by="tokens")
         loader = Loader(store, settings, Masker(Masking(), store.tokenizer))
         next(loader)
         packed = rate(lambda loader=loader: len(next(loader).ids))
-        spread = rate(lambda loader=loader: int(padded(next(loader), pad).mask.sum()))
+        spread = rate(lambda loader=loader: int(pad(next(loader), pad).mask.sum()))
         restored = restore_seconds(loader)
         blocks = peer(store, length, batch)
         other = rate(lambda blocks=blocks: int(next(blocks)["attention_mask"].sum()))
         print(
             f"length {length}: packed {packed:,.0f} tokens/s, padded {spread:,.0f} "
             f"(bar {BARS[length]:,}); {min(packed, spread) / other:.1f}x transformers' collator "
-            f"({other:,.0f}); padding {loader.tally.padding:.2%}; restore {restored * 1e3:.0f} ms",
+            f"({other:,.0f}); padding {loader.statistics.padding_fraction:.2%}; restore {restored * 1e3:.0f} ms",
             flush=True,
         )  # fmt: skip
 
@@ -83,7 +83,7 @@ def restore_seconds(loader: Any) -> float:
 
     state = loader.state()
     began = time.perf_counter()
-    next(Loader(loader.store, loader.settings, loader.corrupt).restore(state))
+    next(Loader(loader.store, loader.settings, loader.mask).restore(state))
     return time.perf_counter() - began
 
 

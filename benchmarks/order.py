@@ -23,16 +23,17 @@ from pathlib import Path
 import numpy as np
 
 import texts
-from litebert.base.batch import Batch
+from litebert.base.batches import Batch
 from litebert.corpus.loader import Loader, LoaderSettings
-from litebert.corpus.prepare import prepare
+from litebert.corpus.preparing.prepare import prepare
 from litebert.corpus.store import Store, open_store
-from litebert.corpus.workers import Workers
+from litebert.corpus.prefetch import Prefetcher
 from litebert.objectives.masking import Masker, Masking
 from litebert.reading.records import Skipped, read_documents
-from litebert.reading.sources import ReadSettings, cut_units, find_sources
+from litebert.reading.chunks import ReadSettings, split_chunks
+from litebert.reading.sources import find_sources
 
-SETTINGS = LoaderSettings(length=128, batch=64, seed=7)
+SETTINGS = LoaderSettings(max_length=128, batch_size=64, seed=7)
 
 
 def main() -> None:
@@ -50,8 +51,8 @@ def main() -> None:
 
 def lines(text: str) -> Iterable[str]:
     reading = ReadSettings()
-    for source in find_sources([text], reading):
-        for unit in cut_units(source, reading):
+    for source in find_sources([text], reading.format):
+        for unit in split_chunks(source, reading):
             for document in read_documents(unit, reading, Skipped()):
                 yield json.dumps({"text": document.text or document.sentences}) + "\n"
 
@@ -63,7 +64,7 @@ def digests(batch: Batch) -> list[bytes]:
     ends = batch.starts + batch.lengths
     return [
         hashlib.blake2b(
-            batch.ids[a:b].tobytes() + batch.types[a:b].tobytes() + hidden[a:b].tobytes()
+            batch.ids[a:b].tobytes() + batch.token_types[a:b].tobytes() + hidden[a:b].tobytes()
             + label.tobytes(), digest_size=8,
         ).digest()
         for a, b, label in zip(batch.starts.tolist(), ends.tolist(), batch.labels, strict=True)
@@ -78,7 +79,7 @@ def stream(store: Store, ranks: int, workers: int) -> list[list[bytes]]:
     """The global batches, from what each rank saw of them."""
     shares = []
     for rank in range(ranks):
-        with Workers(loader(store, rank, ranks), workers) as batches:
+        with Prefetcher(loader(store, rank, ranks), workers) as batches:
             shares.append([digests(batch) for batch in batches])
     found = []
     for parts in zip(*shares, strict=True):

@@ -37,7 +37,7 @@ from transformers import (
 from transformers.utils.logging import disable_progress_bar
 
 if TYPE_CHECKING:
-    from litebert.base.batch import Batch
+    from litebert.base.batches import Batch
     from litebert.corpus.loader import Loader
     from litebert.corpus.store import Store
     from litebert.configs.schema import Preset
@@ -57,11 +57,11 @@ def columns(batch: Batch, masked: bool = False) -> Columns:
     found: Columns = {
         "lengths": batch.lengths,
         "input_ids": batch.ids,
-        "token_type_ids": batch.types,
+        "token_type_ids": batch.token_types,
         "sentence_order_label": np.where(batch.labels < 0, IGNORED, batch.labels.astype(np.int64)),
     }
     if not masked:
-        return {**found, "special_tokens_mask": (~batch.inside).astype(np.int8)}
+        return {**found, "special_tokens_mask": (~batch.is_text).astype(np.int8)}
     labels = np.full(len(batch.ids), IGNORED)
     labels[batch.positions] = batch.targets
     return {**found, "labels": labels}
@@ -92,7 +92,7 @@ class SegmentStream(IterableDataset[Example]):
 
     def __iter__(self) -> Iterator[Example]:
         for batch in self.loader:
-            segments = Segments(columns(batch, masked=self.loader.corrupt is not None))
+            segments = Segments(columns(batch, masked=self.loader.mask is not None))
             yield from (segments[number] for number in range(len(segments)))
 
 
@@ -190,14 +190,14 @@ class Examiner:
 
     def __init__(self, preset: Preset, store: Store) -> None:
         from litebert.base.runtime import default_device
-        from litebert.corpus.statistics import piece_counts
+        from litebert.corpus.statistics import token_counts
         from litebert.objectives.masking import Masker
         from litebert.train.held_out import held_out
         from litebert.train.distributed import DistributedGroup
         from litebert.train.stages import resolve_stages
 
         self.preset, self.group = preset, DistributedGroup(device=default_device())
-        self.masker = Masker(preset.masking, store.tokenizer, piece_counts(store))
+        self.masker = Masker(preset.masking, store.tokenizer, token_counts(store))
         loading, wanted = resolve_stages(preset)[-1].loading, preset.evaluation.sequences
         self.batches = list(held_out(store, loading, self.masker, wanted, self.group))
 
@@ -314,7 +314,7 @@ class TimedRuns:
         from litebert.corpus.loader import Loader
         from litebert.train.stages import resolve_stages
 
-        changes = {"by": "sequences", "batch": self.batch}
+        changes = {"batch_by": "sequences", "batch_size": self.batch}
         loading = resolve_stages(self.preset)[-1].loading.model_copy(update=changes)
         return Loader(self.store, loading, None if self.their_masks else self.examine.masker)
 
@@ -327,4 +327,4 @@ def sequences_per_step(preset: Preset, store: Store) -> int:
     loading = resolve_stages(preset)[-1].loading
     ours = Loader(store, loading)
     steps = sum(1 for _ in islice(ours, 200))
-    return max(round(ours.tally.sequences / steps), 1)
+    return max(round(ours.statistics.sequences / steps), 1)

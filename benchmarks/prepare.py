@@ -27,11 +27,11 @@ import texts
 
 
 def ours(text: str, tokenizer: str, out: str) -> None:
-    from litebert.corpus.prepare import prepare
+    from litebert.corpus.preparing.prepare import prepare
 
-    made = prepare([text], tokenizer, out, workers=2)
+    made = prepare([text], tokenizer, out, num_workers=2)
     total = made.store.total
-    print(json.dumps({"bytes": total.bytes, "tokens": total.tokens, **made.progress.seconds}))
+    print(json.dumps({"bytes": total.text_bytes, "tokens": total.tokens, **made.progress.seconds}))
 
 
 def peer(text: str, tokenizer: str, out: str) -> None:

@@ -226,7 +226,7 @@ def write_segments(work: Work) -> tuple[int, int, float]:
     np.savez(Path(work.folder) / "segments.npz", **joined)  # type: ignore[arg-type]
     peer.write_config(preset, Path(work.folder))
     counts = [int(batch["lengths"].sum()) for batch in batches]
-    return sum(counts), sum(counts[work.warmup :]), loader.tally.padding
+    return sum(counts), sum(counts[work.warmup :]), loader.statistics.padding_fraction
 
 
 def measure(work: Work, sides: list[Side], rounds: int) -> dict[str, Any]:
@@ -352,7 +352,7 @@ def main() -> None:
 
 
 def prepare_corpus(options: argparse.Namespace, scratch: Path) -> str:
-    from litebert.corpus.prepare import prepare
+    from litebert.corpus.preparing.prepare import prepare
 
     text, tokenizer = texts.resolve(options, scratch)
     prepare([text], tokenizer, scratch / "store")

@@ -14,29 +14,28 @@ import argparse
 import time
 from pathlib import Path
 
-from litebert.tasks.base import TaskSettings
-from litebert.tasks.files.squad import read_squad
-from litebert.tasks.question_answering import QuestionAnswering
+from litebert.tasks.question_answering import QuestionAnswering, QuestionSettings
+from litebert.tasks.questions import read_squad
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 TIME_BAR = 30.0
 
 
 def look(examples: list, tokenizer: Tokenizer, length: int) -> None:
-    settings = TaskSettings(name="squad-2.0", kind="qa", metrics=("f1",), length=length, stride=128)
+    settings = QuestionSettings(name="squad-2.0", kind="qa", metrics=("f1",), max_length=length)
     began = time.perf_counter()
     features = QuestionAnswering(settings).features(examples, tokenizer)
     seconds = time.perf_counter() - began
-    assert features.offsets is not None
     starts = features.batch.starts
     found: set[int] = set()
     wrong = inside = 0
-    for number, owner in enumerate(features.owners().tolist()):
+    for number, owner in enumerate(features.example_of.tolist()):
         first, last, missing = features.batch.labels[number].tolist()
         if missing:
             continue
         found.add(owner)
-        places = features.offsets[starts[number] : starts[number] + features.batch.lengths[number]]
+        end = starts[number] + features.batch.lengths[number]
+        places = features.extras["offsets"][starts[number] : end]
         example, answer = examples[owner], examples[owner].answers[0]
         text = example.passage[places[first, 0] : places[last, 1]]
         if text == answer.text:

@@ -53,7 +53,7 @@ def probe(folder: Path, store: Store, name: str, options: argparse.Namespace) ->
         strict=False,
     )
     model.encoder.requires_grad_(False)
-    loading = litebert.LoaderSettings(arrangement=PAIRS[name], length=options.length, batch=32)
+    loading = litebert.LoaderSettings(input_format=PAIRS[name], max_length=options.length, batch_size=32)
     masker = litebert.Masker(litebert.Masking(), store.tokenizer)
     loader = litebert.Loader(store, loading, masker)
     question = SentencePair(name)

@@ -21,12 +21,12 @@ from pathlib import Path
 import litebert
 from litebert.base.files import read_json
 from litebert.cli.live import watching
-from litebert.configs.schema import Preset
-from litebert.tasks.files.glue import read_glue
-from litebert.tasks.measure import measure
-from litebert.tasks.scores.metrics import accuracy
-from litebert.train.run_folder import RUN
-from litebert.train.initialization.untrained import save_untrained
+from litebert.inference.evaluate import evaluate_task
+from litebert.presets.recipe import Preset
+from litebert.tasks.metrics.classification import accuracy
+from litebert.tasks.published.glue import read_glue
+from litebert.train.run import RUN
+from litebert.train.untrained import save_untrained
 
 DATA = Path(os.environ.get("LITEBERT_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -38,7 +38,7 @@ class Job:
     task: str
     data: str
     metric: str
-    sets: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
     bar: float | None = None
     ahead: float | None = None
 
@@ -53,7 +53,13 @@ TRAINED = (
     Job("sts-b", "glue", "spearman", ("epochs=3",), bar=0.80),
     Job("mrpc", "glue", "f1", ("epochs=3",), bar=0.84),
     Job("rte", "glue", "accuracy", ("epochs=2",)),
-    Job("squad-1.1", "squad", "f1", ("epochs=1", "batch=16", "rate=1.5e-4", "looks=1"), bar=0.40),
+    Job(
+        "squad-1.1",
+        "squad",
+        "f1",
+        ("epochs=1", "batch_size=16", "learning_rate=1.5e-4", "evaluations=1"),
+        bar=0.40,
+    ),
 )
 
 
@@ -62,17 +68,16 @@ def tune(job: Job, start: Path, name: str, options: argparse.Namespace) -> float
     out, data = options.out / f"{name}-{job.task}", options.data / job.data
     with watching() as watcher:
         done = litebert.finetune(
-            start, job.task, out, data=data, sets=[*job.sets, *options.set], seeds=options.seeds,
-            repair=job.task.startswith("squad"), watcher=watcher,
+            start, job.task, out, data=data, overrides=[*job.overrides, *options.set],
+            seeds=options.seeds, repair=job.task.startswith("squad"), watcher=watcher,
         )  # fmt: skip
-    assert done.finished, "stopped"
-    report = measure([out], data, repair=job.task.startswith("squad"))
-    low, high = report["intervals"][job.metric]
-    value = report["scores"][job.metric]
-    seeds = [f"{next(iter(s['scores'].values()))[job.metric]:.4f}" for s in done.report["seeds"]]
+    assert done.report is not None, "stopped"
+    report = evaluate_task([out], data, repair=job.task.startswith("squad"))
+    interval, value = report.intervals[job.metric], report.scores[job.metric]
+    seeds = [f"{result.value(job.metric):.4f}" for result in done.report.seeds]
     print(
-        f"{job.task:10} {name:14} {job.metric} {value:.4f} ({low:.4f} to {high:.4f} over examples; "
-        f"seeds {', '.join(seeds)})",
+        f"{job.task:10} {name:14} {job.metric} {value:.4f} ({interval.low:.4f} to "
+        f"{interval.high:.4f} over examples; seeds {', '.join(seeds)})",
         flush=True,
     )
     return value

@@ -307,16 +307,16 @@ def read_options() -> argparse.Namespace:
 def run_part(options: argparse.Namespace, corpus: str) -> None:
     """One side, in this process."""
     import litebert
-    from litebert.corpus.statistics import piece_counts, unigram_level
+    from litebert.corpus.statistics import token_counts, unigram_loss
     from litebert.train.build import fit_to_corpus
 
     sets = [*options.set, f"evaluation.sequences={options.sequences}"]
     store = litebert.open_store(corpus)
     preset = fit_to_corpus(litebert.load_preset(options.preset, sets), store)
     results = Results.read(options.out)
-    settings = {"preset": options.preset, "sets": sets, "corpus": store.identity}
+    settings = {"preset": options.preset, "sets": sets, "corpus": store.checksum}
     common = results.open("common", settings)
-    common["unigram"] = unigram_level(piece_counts(store))
+    common["unigram"] = unigram_loss(token_counts(store))
     if options.only == "peer":
         run_peer(options, results, preset, store)
     else:
@@ -325,7 +325,7 @@ def run_part(options: argparse.Namespace, corpus: str) -> None:
 
 def prepare_corpus(options: argparse.Namespace) -> str:
     """A store beside the results, so that both parts find the same one."""
-    from litebert.corpus.prepare import prepare
+    from litebert.corpus.preparing.prepare import prepare
 
     folder = options.out.with_name(f"{options.out.stem}-corpus")
     folder.mkdir(parents=True, exist_ok=True)

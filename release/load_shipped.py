@@ -11,8 +11,9 @@ from importlib import import_module, metadata, resources
 from pathlib import Path
 from types import ModuleType
 
-import litebert
 from litebert.finetuning import recipe as recipes
+
+import litebert
 
 PACKAGE = Path(str(resources.files("litebert")))
 

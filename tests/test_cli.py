@@ -59,8 +59,8 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     )
     loaded = set(done.stderr.split())
     assert "litebert.cli" in loaded
-    heavy = {"torch", "numpy", "transformers", "safetensors", "litebert.base.config"}
-    names = ("model", "planning", "convert", "demo", "text", "reading", "corpus", "objectives")
+    heavy = {"torch", "numpy", "transformers", "safetensors", "litebert.base.settings"}
+    names = ("model", "planning", "convert", "demos", "text", "reading", "corpus", "objectives")
     stations = {f"litebert.{name}" for name in names}
     assert not loaded & (heavy | stations)
     assert "Usage: litebert" in done.stdout
@@ -82,14 +82,13 @@ def test_import_litebert_loads_nothing_heavy() -> None:
 def test_presets_lists_all_with_their_titles(say: Any) -> None:
     lines = [line for line in say("presets").splitlines() if "│" in line]
     rows = [tuple(cell.strip() for cell in line.split("│")[1:3]) for line in lines]
-    assert rows == [
-        (name, litebert.load_preset(name).title) for name in litebert.preset_names()
-    ]  # fmt: skip
+    assert rows == list(litebert.presets().items())
+    assert ("albert-base", litebert.load_preset("albert-base").title) in rows
 
 
 @pytest.mark.parametrize("name", ["albert-base", "bert-base", "spanbert-base", "electra-small"])
 def test_the_parts_of_a_plan_add_up(name: str, say: Any) -> None:
-    plan = json.loads(say("plan", name, "--json"))
+    (plan,) = json.loads(say("plan", name, "--json"))
     counts = plan["parameters"]
     total, whole = counts.pop("total"), counts.pop("with_heads")
     kept = {part: n for part, n in counts.items() if not part.startswith("generator.")}
@@ -102,9 +101,9 @@ def test_the_parts_of_a_plan_add_up(name: str, say: Any) -> None:
 
 def test_several_plans_are_a_list_in_the_order_asked_for(say: Any) -> None:
     names = ["bert-base", "albert-base", "albert-tiny"]
-    plans = json.loads(say("plan", *names, "--json", "--batch", 2, "--length", 16))
+    plans = json.loads(say("plan", *names, "--json", "--batch-size", 2, "--max-length", 16))
     assert [plan["preset"] for plan in plans] == names
-    assert [(plan["batch"], plan["length"]) for plan in plans] == [(2, 16)] * 3
+    assert [(plan["batch_size"], plan["max_length"]) for plan in plans] == [(2, 16)] * 3
     assert [plan["parameters"]["total"] for plan in plans[:2]] == [109_482_240, 11_683_584]
 
 
@@ -116,19 +115,20 @@ def test_the_table_shows_the_same_numbers(say: Any) -> None:
 
 def test_set_reaches_the_plan_and_the_last_one_wins(say: Any) -> None:
     sets = ["--set", "model.embedding_size=256", "--set", "model.embedding_size=64"]
-    plan = json.loads(say("plan", "albert-base", *sets, "--json"))
+    (plan,) = json.loads(say("plan", "albert-base", *sets, "--json"))
     assert plan["parameters"]["total"] == 9_681_408
 
 
 def test_a_budget_is_told_in_every_unit_known(say: Any) -> None:
-    arguments = ("plan", "albert-tiny", "--batch", 4, "--length", 8, "--json", "--budget")
-    by_steps = json.loads(say(*arguments, "1ksteps"))
-    by_tokens = json.loads(say(*arguments, "32ktok"))
+    arguments = ("plan", "albert-tiny", "--batch-size", 4, "--max-length", 8, "--json", "--budget")
+    (by_steps,) = json.loads(say(*arguments, "1ksteps"))
+    (by_tokens,) = json.loads(say(*arguments, "32ktok"))
     assert by_steps["budget"] == by_tokens["budget"]
     assert by_steps["budget"] == {
         "tokens": 32_000,
         "steps": 1_000,
-        "flops": 32_000 * by_steps["flops_per_token"]["training"],
+        "flops": 32_000 * by_steps["training_flops"],
+        "seconds": None,
     }
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import litebert
-from litebert.corpus import crew
+from litebert.corpus.preparing import workers
 from tests.test_bad_input import Refused, refused
 from tests.test_cli import run, say
 
@@ -44,15 +44,14 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def tokenizer(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tokenizer") / "made"
-    litebert.train_tokenizer([str(text)], folder, vocabulary=120)
+    litebert.train_tokenizer([str(text)], folder, vocab_size=120)
     return folder
 
 
 @pytest.fixture(scope="module")
 def store(text: Path, tokenizer: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("store") / "made"
-    settings = litebert.PrepareSettings(held_out=0.2)
-    litebert.prepare([str(text)], tokenizer, folder, settings, workers=1)
+    litebert.prepare([str(text)], tokenizer, folder, held_out=0.2, num_workers=1)
     return folder
 
 
@@ -65,42 +64,42 @@ def run_quietly(monkeypatch: pytest.MonkeyPatch, capsys: Any, *arguments: object
 # ---------------------------------------------------------------------------- the road
 
 
-@pytest.mark.parametrize("kind", ["sentencepiece", "wordpiece", "bytes"])
+@pytest.mark.parametrize("kind", ["sentencepiece", "wordpiece", "bpe"])
 def test_the_road_from_text_to_batches(
     kind: str, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    vocabulary = 320 if kind == "bytes" else 120
+    vocabulary = 320 if kind == "bpe" else 120
     made, out = tmp_path / "tokenizer", tmp_path / "corpus"
     said = run_quietly(
         monkeypatch, capsys, "tokenizer", "train", text, "--out", made, "--kind", kind,
-        "--vocabulary", vocabulary,
+        "--vocab-size", vocabulary,
     )  # fmt: skip
-    assert f"{kind}, {vocabulary} pieces" in said
+    assert f"{kind}, {vocabulary} tokens" in said
     said = run_quietly(
-        monkeypatch, capsys, "prepare", text, "--tokenizer", made, "--out", out, "--workers", 1
+        monkeypatch, capsys, "prepare", text, "--tokenizer", made, "--out", out, "--num-workers", 1
     )
     assert "200 documents" in said
     assert "sample: " in said
-    said = run_quietly(monkeypatch, capsys, "inspect", out, "--arrangement", "albert", "--check")
+    said = run_quietly(monkeypatch, capsys, "inspect", out, "--input-format", "albert", "--check")
     assert "unknown" in said
     assert "second segment" in said
     corpus = litebert.open_store(out)
-    settings = litebert.LoaderSettings(length=32, batch=8)
+    settings = litebert.LoaderSettings(max_length=32, batch_size=8)
     masker = litebert.Masker(litebert.Masking(), corpus.tokenizer)
     batch = next(litebert.Loader(corpus, settings, masker))
     assert len(batch) == 8
     assert len(batch.targets) > 0
 
 
-def test_show_prints_pieces_and_places(tokenizer: Path, say: Any) -> None:
+def test_show_prints_tokens_and_places(tokenizer: Path, say: Any) -> None:
     said = say("tokenizer", "show", tokenizer, "The  Harbour, [MASK]!")
     model = litebert.load_tokenizer(tokenizer)
-    encoding = model.encode_aligned("The  Harbour, [MASK]!")
+    encoding = model.encode_with_offsets("The  Harbour, [MASK]!")
     rows = [line.split("│")[1:-1] for line in said.splitlines() if "│" in line]
-    assert [row[0].strip() for row in rows] == encoding.pieces
+    assert [row[0].strip() for row in rows] == encoding.tokens
     assert [int(row[1]) for row in rows] == encoding.ids
     assert model.special.mask not in encoding.ids
-    assert "cleaned: the harbour, [mask]!" in said
+    assert "normalized: the harbour, [mask]!" in said
 
 
 def test_inspect_json_adds_up(store: Path, say: Any) -> None:
@@ -110,7 +109,7 @@ def test_inspect_json_adds_up(store: Path, say: Any) -> None:
     assert report["train_tokens"] + report["held_out_tokens"] == report["tokens"]
     assert sum(report["sentence_tokens"].values()) == report["sentences"]
     assert sum(report["document_tokens"].values()) == 200
-    assert report["unknown_share"] < 0.01
+    assert report["unknown_fraction"] < 0.01
     assert report["sample"].startswith(story(0)[:20].lower())
 
 
@@ -122,7 +121,7 @@ def test_standard_input(
         monkeypatch.setattr("sys.stdin", piped)
         said = run_quietly(
             monkeypatch, capsys, "prepare", "-", "--tokenizer", tokenizer,
-            "--out", tmp_path / "store", "--workers", 1,
+            "--out", tmp_path / "store", "--num-workers", 1,
         )  # fmt: skip
     assert "2 documents" in said
 
@@ -133,7 +132,7 @@ def test_stopped_by_a_signal(
     capsys: Any,
 ) -> None:  # fmt: skip
     before = signal.getsignal(signal.SIGTERM)
-    make = crew.make_shard
+    make = workers.make_shard
 
     def stop(*arguments: Any) -> Any:
         made = make(*arguments)
@@ -141,12 +140,12 @@ def test_stopped_by_a_signal(
         return made
 
     command = ["prepare", text, "--tokenizer", tokenizer, "--out", tmp_path / "store"]
-    monkeypatch.setattr(crew, "make_shard", stop)
-    assert run(monkeypatch, *command, "--workers", 1) == 130
-    assert capsys.readouterr().err.endswith("the same command goes on where it was\n")
+    monkeypatch.setattr(workers, "make_shard", stop)
+    assert run(monkeypatch, *command, "--num-workers", 1) == 130
+    assert capsys.readouterr().err.endswith("run the same command to resume\n")
     assert signal.getsignal(signal.SIGTERM) is before
-    monkeypatch.setattr(crew, "make_shard", make)
-    said = run_quietly(monkeypatch, capsys, *command, "--workers", 1)
+    monkeypatch.setattr(workers, "make_shard", make)
+    said = run_quietly(monkeypatch, capsys, *command, "--num-workers", 1)
     assert "1 shards were there from an earlier run" in said
 
 
@@ -155,7 +154,7 @@ def test_stopped_by_a_signal(
 
 def prepared(refused: Refused, tokenizer: Path, source: object, *more: object) -> str:
     out = Path(str(source)).parent / "out"
-    said = refused("prepare", source, "--tokenizer", tokenizer, "--out", out, "--workers", 1, *more)
+    said = refused("prepare", source, "--tokenizer", tokenizer, "--out", out, "--num-workers", 1, *more)
     assert not out.exists()
     return said
 
@@ -208,7 +207,7 @@ def test_skipping_is_counted_and_told(
     file.write_bytes(LINE + b'{"text": "\xff"}\n' + LINE + b"{}\n" + b"{}\n")
     said = run_quietly(
         monkeypatch, capsys, "prepare", file, "--tokenizer", tokenizer, "--out", tmp_path / "store",
-        "--on-error", "skip", "--workers", 1,
+        "--on-error", "skip", "--num-workers", 1,
     )  # fmt: skip
     assert "2 documents" in said
     assert "skipped 2: " in said
@@ -247,9 +246,9 @@ def test_missing_things(text: Path, tokenizer: Path, refused: Refused, tmp_path:
 
 
 def test_a_vocabulary_larger_than_the_text(text: Path, refused: Refused, tmp_path: Path) -> None:
-    for kind in ("sentencepiece", "wordpiece", "bytes"):
+    for kind in ("sentencepiece", "wordpiece", "bpe"):
         said = refused(
-            "tokenizer", "train", text, "--out", tmp_path / "t", "--kind", kind, "--vocabulary",
+            "tokenizer", "train", text, "--out", tmp_path / "t", "--kind", kind, "--vocab-size",
             20_000,
         )  # fmt: skip
         assert "20,000" in said
@@ -262,7 +261,7 @@ def test_a_vocabulary_larger_than_the_text(text: Path, refused: Refused, tmp_pat
 def test_a_store_of_another_tokenizer(
     store: Path, text: Path, tokenizer: Path, tmp_path: Path
 ) -> None:
-    other = litebert.train_tokenizer([str(text)], tmp_path / "other", vocabulary=100)
+    other = litebert.train_tokenizer([str(text)], tmp_path / "other", vocab_size=100)
     with pytest.raises(litebert.LitebertError, match="another tokenizer"):
         litebert.open_store(store).require_tokenizer(other, "the model")
     litebert.open_store(store).require_tokenizer(litebert.load_tokenizer(tokenizer), "the model")
@@ -283,7 +282,7 @@ def test_a_damaged_shard(store: Path, refused: Refused, tmp_path: Path) -> None:
     shard.write_bytes(content)
     assert shard.name in refused("inspect", damaged, "--check")
     with pytest.raises(litebert.LitebertError, match=shard.name):
-        next(litebert.Loader(litebert.open_store(damaged), litebert.LoaderSettings(length=32)))
+        next(litebert.Loader(litebert.open_store(damaged), litebert.LoaderSettings(max_length=32)))
 
 
 def test_no_store(store: Path, refused: Refused, tmp_path: Path) -> None:
@@ -292,7 +291,7 @@ def test_no_store(store: Path, refused: Refused, tmp_path: Path) -> None:
     shutil.copytree(store, half)
     (half / "manifest.json").unlink()
     assert "not a whole store" in refused("inspect", half)
-    said = refused("inspect", store, "--arrangement", "albrt")
+    said = refused("inspect", store, "--input-format", "albrt")
     assert "did you mean 'albert'?" in said
 
 

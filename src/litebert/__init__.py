@@ -1,17 +1,16 @@
 """litebert: train small language encoders from raw text and ship them.
 
-    model = litebert.load("folder")        # ours, or one that transformers saved
-    model.save("another")
-    preset = litebert.load_preset("albert-base", ["model.embedding_size=64"])
-    model = litebert.Model.create(preset.model, preset.heads, seed=1)
-
-    litebert.train_tokenizer(["wiki.jsonl.gz"], "tokenizer", vocabulary=8000)
+    litebert.train_tokenizer(["wiki.jsonl.gz"], "tokenizer", vocab_size=8000)
     litebert.prepare(["wiki.jsonl.gz"], "tokenizer", "corpus")
     litebert.pretrain("albert-mini", "corpus", "run", budget="30m")
     litebert.finetune("run", "classify", "tuned", train="reviews.csv")
-    litebert.predict(["tuned"], "new.csv")
+    litebert.predict("tuned", "new.csv")
 
-Names are imported when first used, so that `import litebert` costs nothing.
+    model = litebert.load("folder")        # ours, or one that transformers saved
+    model.save("another")
+
+Every command is a function here, with the same arguments (docs/api.md). Names are imported when
+first used, so that `import litebert` costs nothing.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 __all__ = [
+    "Callback",
     "EncoderConfig",
     "LitebertError",
     "Loader",
@@ -29,10 +29,10 @@ __all__ = [
     "Masker",
     "Masking",
     "Model",
-    "PrepareSettings",
     "Preset",
     "Tokenizer",
     "__version__",
+    "demo",
     "embed",
     "evaluate",
     "export_model",
@@ -44,15 +44,18 @@ __all__ = [
     "load_tokenizer",
     "open_store",
     "plan",
+    "plot",
     "predict",
     "prepare",
-    "preset_names",
+    "presets",
     "pretrain",
-    "share_embeddings",
+    "scores",
+    "show_tokenizer",
     "train_tokenizer",
 ]
 
-_HOMES = {
+HOMES = {
+    "Callback": "litebert.train.callbacks",
     "EncoderConfig": "litebert.model.config",
     "LitebertError": "litebert.base.errors",
     "Loader": "litebert.corpus.loader",
@@ -60,51 +63,57 @@ _HOMES = {
     "Masker": "litebert.objectives.masking",
     "Masking": "litebert.objectives.masking",
     "Model": "litebert.model.model",
-    "PrepareSettings": "litebert.corpus.prepare",
     "Preset": "litebert.configs.schema",
     "Tokenizer": "litebert.text.tokenizer",
-    "embed": "litebert.tasks.embed",
+    "demo": "litebert.demos.film_reviews",
+    "embed": "litebert.inference.embed",
     "evaluate": "litebert.train.evaluate",
     "export_model": "litebert.convert.transfer",
-    "finetune": "litebert.tasks.finetune",
+    "finetune": "litebert.finetuning.finetune",
     "import_model": "litebert.convert.transfer",
-    "inspect": "litebert.corpus.report",
+    "inspect": "litebert.corpus.inspect",
     "load": "litebert.model.model",
     "load_preset": "litebert.configs.load",
     "load_tokenizer": "litebert.text.tokenizer",
     "open_store": "litebert.corpus.store",
-    "plan": "litebert.planning.report",
-    "predict": "litebert.tasks.using",
-    "prepare": "litebert.corpus.prepare",
+    "plan": "litebert.train.plan",
+    "plot": "litebert.train.plot",
+    "predict": "litebert.inference.predict",
+    "prepare": "litebert.corpus.preparing.prepare",
+    "presets": "litebert.configs.load",
     "pretrain": "litebert.train.pretrain",
-    "preset_names": "litebert.configs.load",
-    "share_embeddings": "litebert.model.model",
-    "train_tokenizer": "litebert.corpus.tokenizers",
+    "scores": "litebert.finetuning.scoreboard",
+    "show_tokenizer": "litebert.text.tokenizer",
+    "train_tokenizer": "litebert.corpus.train_tokenizer",
 }
 
 if TYPE_CHECKING:
     from litebert.base.errors import LitebertError
-    from litebert.convert.transfer import export_model, import_model
-    from litebert.corpus.loader import Loader, LoaderSettings
-    from litebert.corpus.prepare import PrepareSettings, prepare
-    from litebert.corpus.report import inspect
-    from litebert.corpus.store import open_store
-    from litebert.corpus.tokenizers import train_tokenizer
-    from litebert.model.config import EncoderConfig
-    from litebert.model.model import Model, load, share_embeddings
-    from litebert.objectives.masking import Masker, Masking
-    from litebert.planning.report import plan
-    from litebert.configs.load import load_preset, preset_names
+    from litebert.configs.load import load_preset, presets
     from litebert.configs.schema import Preset
-    from litebert.tasks.embed import embed
-    from litebert.tasks.finetune import finetune
-    from litebert.tasks.using import predict
-    from litebert.text.tokenizer import Tokenizer, load_tokenizer
+    from litebert.convert.transfer import export_model, import_model
+    from litebert.corpus.inspect import inspect
+    from litebert.corpus.loader import Loader, LoaderSettings
+    from litebert.corpus.preparing.prepare import prepare
+    from litebert.corpus.store import open_store
+    from litebert.corpus.train_tokenizer import train_tokenizer
+    from litebert.demos.film_reviews import demo
+    from litebert.finetuning.finetune import finetune
+    from litebert.finetuning.scoreboard import scores
+    from litebert.inference.embed import embed
+    from litebert.inference.predict import predict
+    from litebert.model.config import EncoderConfig
+    from litebert.model.model import Model, load
+    from litebert.objectives.masking import Masker, Masking
+    from litebert.text.tokenizer import Tokenizer, load_tokenizer, show_tokenizer
+    from litebert.train.callbacks import Callback
     from litebert.train.evaluate import evaluate
+    from litebert.train.plan import plan
+    from litebert.train.plot import plot
     from litebert.train.pretrain import pretrain
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in HOMES:
         raise AttributeError(f"module 'litebert' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(HOMES[name]), name)

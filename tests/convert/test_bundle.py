@@ -12,7 +12,8 @@ import numpy
 import pytest
 
 from litebert.base.errors import FileError, FormatError, LitebertError, MissingExtraError
-from litebert.convert import bundle, table
+from litebert.base.protobuf import field, read_varint
+from litebert.convert import bundle, leveldb
 from litebert.convert.bundle import list_variables, read_variable, write_bundle
 
 # Written by tf.compat.v1.train.Saver of TensorFlow 2.21: prefix-compressed keys, six data types.
@@ -83,7 +84,7 @@ def test_reads_what_tensorflow_wrote(from_tensorflow: Path) -> None:
 
 def test_many_variables_come_back(many: tuple[Path, dict[str, numpy.ndarray]]) -> None:
     prefix, tensors = many
-    assert index_of(prefix).stat().st_size > 3 * table.BLOCK
+    assert index_of(prefix).stat().st_size > 3 * leveldb.BLOCK
     assert_same(read_all(prefix), tensors)
 
 
@@ -150,7 +151,7 @@ def test_hostile_bytes_with_right_checksums_are_an_error_or_read(
 ) -> None:
     """With the checksums out of the way, the parser alone must neither crash nor hang."""
     chance = random.Random(5)
-    for module in (bundle, table):
+    for module in (bundle, leveldb):
         monkeypatch.setattr(module, "masked_crc32c", lambda content: 0)
     whole = index_of(from_tensorflow).read_bytes()
     blank = bytearray(whole)
@@ -169,7 +170,7 @@ def test_hostile_bytes_with_right_checksums_are_an_error_or_read(
 
 def test_a_huge_claim_is_refused_before_anything_is_allocated(from_tensorflow: Path) -> None:
     entry = list_variables(from_tensorflow)["layer/kernel"]
-    huge = bundle.Entry(entry.name, "float32", (2**40,), 0, 1, 0, 2**42, entry.crc32c)
+    huge = bundle.BundleEntry(entry.name, "float32", (2**40,), 0, 1, 0, 2**42, entry.crc32c)
     with pytest.raises(FileError, match="truncated"):
         read_variable(from_tensorflow, huge)
 
@@ -178,12 +179,12 @@ def test_compressed_blocks_are_named(tmp_path: Path) -> None:
     write_bundle(tmp_path / "x", {"a": numpy.zeros(2, "float32")})
     content = bytearray(index_of(tmp_path / "x").read_bytes())
     handles = bytes(content[-48:-8])
-    _, at = table._varint(handles, 0)
-    _, at = table._varint(handles, at)
-    start, at = table._varint(handles, at)
-    size, _ = table._varint(handles, at)
+    _, at = read_varint(handles, 0)
+    _, at = read_varint(handles, at)
+    start, at = read_varint(handles, at)
+    size, _ = read_varint(handles, at)
     content[start + size] = 1
-    checksum = table.masked_crc32c(bytes(content[start : start + size + 1]))
+    checksum = leveldb.masked_crc32c(bytes(content[start : start + size + 1]))
     content[start + size + 1 : start + size + 5] = struct.pack("<I", checksum)
     index_of(tmp_path / "x").write_bytes(content)
     with pytest.raises(FormatError, match="Snappy"):
@@ -192,24 +193,24 @@ def test_compressed_blocks_are_named(tmp_path: Path) -> None:
 
 def rewritten(prefix: Path, key: bytes, entry: bytes) -> None:
     """An index with one entry of our choosing and right checksums."""
-    header = table.field(1, 1)
-    index_of(prefix).write_bytes(table.write_table([(b"", header), (key, entry)]))
+    header = field(1, 1)
+    index_of(prefix).write_bytes(leveldb.write_table([(b"", header), (key, entry)]))
 
 
 @pytest.mark.parametrize(
     ("key", "entry", "message"),
     [
-        (b"a", table.field(1, 1) + table.field(7, b""), "partitioned"),
-        (b"\0a", table.field(1, 1), "partitioned"),
-        (b"\xff", table.field(1, 1), "UTF-8"),
-        (b"a", table.field(1, 1) + table.field(5, 8), "needs 4"),
-        (b"a", table.field(1, 1) + table.field(3, 1) + table.field(5, 4), "place"),
-        (b"a", table.field(1, b"x"), "not a count"),
-        (b"a", table.field(1, 1) + table.field(4, 2**63) + table.field(5, 4), "not a count"),
-        (b"a", table.field(2, 5), "not a message"),
+        (b"a", field(1, 1) + field(7, b""), "partitioned"),
+        (b"\0a", field(1, 1), "partitioned"),
+        (b"\xff", field(1, 1), "UTF-8"),
+        (b"a", field(1, 1) + field(5, 8), "needs 4"),
+        (b"a", field(1, 1) + field(3, 1) + field(5, 4), "place"),
+        (b"a", field(1, b"x"), "not a count"),
+        (b"a", field(1, 1) + field(4, 2**63) + field(5, 4), "not a count"),
+        (b"a", field(2, 5), "not a message"),
         (b"a", bytes([1 << 3 | 3]), "unknown kind"),
         (b"a", b"\xff" * 11, "ten bytes"),
-        (b"a" * 5000, table.field(1, 1), "length"),
+        (b"a" * 5000, field(1, 1), "length"),
     ],
 )
 def test_impossible_entries_are_errors(
@@ -221,9 +222,9 @@ def test_impossible_entries_are_errors(
 
 
 def test_an_empty_variable_of_impossible_shape_is_an_error(tmp_path: Path) -> None:
-    sizes = b"".join(table.field(2, table.field(1, size)) for size in (0, 2**62, 2**62))
-    entry = table.field(1, 1) + table.field(2, sizes)
-    checksum = struct.pack("<I", table.masked_crc32c(b""))
+    sizes = b"".join(field(2, field(1, size)) for size in (0, 2**62, 2**62))
+    entry = field(1, 1) + field(2, sizes)
+    checksum = struct.pack("<I", leveldb.masked_crc32c(b""))
     rewritten(tmp_path / "x", b"a", entry + bytes([6 << 3 | 5]) + checksum)
     data_of(tmp_path / "x").write_bytes(b"")
     with pytest.raises(FileError, match="impossible shape"):
@@ -231,7 +232,7 @@ def test_an_empty_variable_of_impossible_shape_is_an_error(tmp_path: Path) -> No
 
 
 def test_text_variables_are_listed_but_not_read(tmp_path: Path) -> None:
-    rewritten(tmp_path / "x", b"a", table.field(1, 7))
+    rewritten(tmp_path / "x", b"a", field(1, 7))
     data_of(tmp_path / "x").write_bytes(b"")
     with pytest.raises(FormatError, match="data type 7"):
         read_all(tmp_path / "x")
@@ -239,10 +240,10 @@ def test_text_variables_are_listed_but_not_read(tmp_path: Path) -> None:
 
 def test_big_endian_and_headerless_files_are_named(tmp_path: Path) -> None:
     index = index_of(tmp_path / "x")
-    index.write_bytes(table.write_table([(b"", table.field(1, 1) + table.field(2, 1))]))
+    index.write_bytes(leveldb.write_table([(b"", field(1, 1) + field(2, 1))]))
     with pytest.raises(FormatError, match="big-endian"):
         list_variables(tmp_path / "x")
-    index.write_bytes(table.write_table([(b"a", table.field(1, 1))]))
+    index.write_bytes(leveldb.write_table([(b"a", field(1, 1))]))
     with pytest.raises(FormatError, match="no header"):
         list_variables(tmp_path / "x")
 

@@ -19,11 +19,10 @@ import numpy as np
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 from tokenizers import pre_tokenizers
 
-from litebert.corpus.prepare import PrepareSettings, prepare
+from litebert.corpus.preparing.prepare import prepare
+from litebert.corpus.sampling.window import Window
 from litebert.corpus.store import Store
-from litebert.corpus.window import Window
-from litebert.reading.sources import ReadSettings
-from litebert.text.contract import SpecialIds
+from litebert.text.backend import SpecialIds
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 FIRST_ID = 5  # of a window's text; below are pad, unk, cls, sep, mask
@@ -35,7 +34,7 @@ Documents = Sequence[Sequence[str]]
 
 def stub_tokenizer(kind: str = "wordpiece") -> Any:
     """As much of a tokenizer as assembling needs."""
-    return SimpleNamespace(special=SPECIAL, kind=kind)
+    return SimpleNamespace(special=SPECIAL, has_token_types=kind != "bpe")
 
 
 def make_window(documents: Sequence[Sequence[int]], seed: int = 0) -> Window:
@@ -148,24 +147,22 @@ def write_text(path: Path, documents: Documents) -> Path:
 
 def make_store(
     folder: Path, documents: Documents, tokenizer: Path, *, part: tuple[int, int] = (1, 1),
-    unit_bytes: int = 2**24, held_out: float = 0.0, drop_duplicates: bool = False,
+    chunk_bytes: int = 2**24, held_out: float = 0.0, drop_duplicates: bool = False,
 ) -> Store:  # fmt: skip
     """A store of documents. Parts of one corpus must be made with the same `folder.parent`."""
     text = folder.parent / "text" / "corpus.txt"
     if not text.exists():
         write_text(text, documents)
-    settings = PrepareSettings(
-        reading=ReadSettings(format="sentences"),
-        held_out=held_out,
-        drop_duplicates=drop_duplicates,
-        unit_bytes=unit_bytes,
-    )
-    return prepare([str(text)], tokenizer, folder, settings, part=part, workers=1).store
+    return prepare(
+        [str(text)], tokenizer, folder, format="sentences", held_out=held_out,
+        drop_duplicates=drop_duplicates, chunk_bytes=chunk_bytes, part=f"{part[0]}/{part[1]}",
+        num_workers=1,
+    ).store  # fmt: skip
 
 
 def sentence_numbers(tokenizer: Tokenizer) -> np.ndarray:
     """For each id the number of the sentence that it opens, or -1."""
-    numbered = [piece.removeprefix("▁") for piece in tokenizer.pieces]
+    numbered = [piece.removeprefix("▁") for piece in tokenizer.tokens]
     numbered = [piece[1:] if piece[:1] == "s" else "" for piece in numbered]
     return np.array([int(number) if number.isdigit() else -1 for number in numbered])
 

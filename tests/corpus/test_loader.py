@@ -14,18 +14,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from litebert.base.batch import Batch, padded
+from litebert.base.batches import Batch, bucket_by_length, pad
 from litebert.base.errors import LitebertError, SettingsError
 from litebert.corpus import loader as loaders
 from litebert.corpus import shard as shards
-from litebert.corpus.arrange import ARRANGEMENTS
-from litebert.corpus.batch import assemble
-from litebert.corpus.loader import Loader, LoaderSettings, Position, by_length
-from litebert.corpus.order import Place
-from litebert.corpus.prepare import PrepareSettings, prepare
+from litebert.corpus.loader import Loader, LoaderSettings
+from litebert.corpus.prefetch import Prefetcher
+from litebert.corpus.preparing.prepare import prepare
+from litebert.corpus.sampling.assemble import assemble
+from litebert.corpus.sampling.input_formats import INPUT_FORMATS
+from litebert.corpus.sampling.window import read_window, window_count
 from litebert.corpus.store import Store
-from litebert.corpus.window import read_window, window_count
-from litebert.corpus.workers import Workers
 from litebert.objectives.masking import Masker, Masking
 from tests.corpus.stores import (
     binomial_error,
@@ -36,8 +35,8 @@ from tests.corpus.stores import (
     write_pieces,
 )
 
-NAMES = sorted(ARRANGEMENTS)
-BORROW = ("bert", "segment-pair", "sentence-pair", "albert-google")
+NAMES = sorted(INPUT_FORMATS)
+RANDOM_NEXT = ("bert", "segment-pair", "sentence-pair", "albert-google")
 WINDOW = 4  # blocks
 
 Sample = tuple[Any, ...]
@@ -61,7 +60,7 @@ def store(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shards, "BLOCK_TOKENS", 800)
         folder = tmp_path_factory.mktemp("store")
-        made = make_store(folder / "store", documents, pieces, unit_bytes=20_000, held_out=0.2)
+        made = make_store(folder / "store", documents, pieces, chunk_bytes=20_000, held_out=0.2)
     assert len(made.paths) > 2
     assert window_count(made, WINDOW) > 3
     return made
@@ -73,8 +72,8 @@ def masker(store: Store) -> Masker:
 
 
 def make(store: Store, masker: Masker | None = None, epochs: int | None = 2, **options) -> Loader:
-    sides = {name: options.pop(name) for name in ("rank", "ranks") if name in options}
-    settings = LoaderSettings(**{"length": 48, "batch": 16} | options)
+    sides = {name: options.pop(name) for name in ("rank", "world_size") if name in options}
+    settings = LoaderSettings(**{"max_length": 48, "batch_size": 16} | options)
     return Loader(store, settings, masker, epochs=epochs, window_blocks=WINDOW, **sides)
 
 
@@ -86,7 +85,7 @@ def split_samples(batch: Batch) -> list[Sample]:
         masked = (batch.positions >= start) & (batch.positions < start + size)
         found.append((
             int(batch.keys[number]), int(batch.labels[number]),
-            tuple(batch.ids[here].tolist()), tuple(batch.types[here].tolist()),
+            tuple(batch.ids[here].tolist()), tuple(batch.token_types[here].tolist()),
             tuple((batch.positions[masked] - start).tolist()),
             tuple(batch.targets[masked].tolist()),
         ))  # fmt: skip
@@ -123,11 +122,13 @@ def as_sets(batches: list[list[Sample]]) -> list[list[Sample]]:
 @pytest.mark.parametrize("by", ["sequences", "tokens"])
 @pytest.mark.parametrize("name", ["albert", "bert", "full-sentences"])
 def test_ranks_do_not_change_the_samples(store: Store, masker: Masker, by: str, name: str) -> None:
-    one = batches_of(make(store, masker, by=by, arrangement=name))
+    one = batches_of(make(store, masker, batch_by=by, input_format=name))
     assert len(one) > 15
     for ranks in (2, 4):
         shares = [
-            batches_of(make(store, masker, by=by, arrangement=name, rank=rank, ranks=ranks))
+            batches_of(
+                make(store, masker, batch_by=by, input_format=name, rank=rank, world_size=ranks)
+            )
             for rank in range(ranks)
         ]
         together = interleave(shares)
@@ -146,35 +147,35 @@ def test_workers_do_not_change_the_batches(
     store: Store, masker: Masker, workers: int, ranks: int, by: str
 ) -> None:
     rank = ranks - 1
-    plain = make(store, masker, by=by, rank=rank, ranks=ranks)
+    plain = make(store, masker, batch_by=by, rank=rank, world_size=ranks)
     wanted = batches_of(plain)
-    loader = make(store, masker, by=by, rank=rank, ranks=ranks)
-    with Workers(loader, workers) as batches:
+    loader = make(store, masker, batch_by=by, rank=rank, world_size=ranks)
+    with Prefetcher(loader, workers) as batches:
         assert digest(batches_of(batches)) == digest(wanted)
-    assert loader.tally == plain.tally
+    assert loader.statistics == plain.statistics
 
 
 def test_no_workers_is_the_loader_itself(store: Store, masker: Masker) -> None:
-    with Workers(make(store, masker), 0) as batches:
+    with Prefetcher(make(store, masker), 0) as batches:
         assert digest(batches_of(batches)) == digest(batches_of(make(store, masker)))
 
 
 def test_a_position_taken_from_workers_is_that_of_what_was_taken(
     store: Store, masker: Masker
 ) -> None:
-    wanted = batches_of(make(store, masker, by="tokens"))
-    loader = make(store, masker, by="tokens")
-    with Workers(loader, 2) as batches:
+    wanted = batches_of(make(store, masker, batch_by="tokens"))
+    loader = make(store, masker, batch_by="tokens")
+    with Prefetcher(loader, 2) as batches:
         for _ in range(5):
             next(batches)
         state = json.loads(json.dumps(loader.state()))
         assert split_samples(next(batches)) == wanted[5]
-    with Workers(make(store, masker, by="tokens").restore(state), 2) as batches:
+    with Prefetcher(make(store, masker, batch_by="tokens").restore(state), 2) as batches:
         assert batches_of(batches) == wanted[5:]
 
 
 def test_the_end_of_the_workers_is_an_end_that_stays(store: Store) -> None:
-    with Workers(make(store, epochs=1, batch=512), 2) as batches:
+    with Prefetcher(make(store, epochs=1, batch_size=512), 2) as batches:
         assert list(batches)
         assert list(batches) == []
 
@@ -183,7 +184,7 @@ def test_an_error_in_a_worker_is_told_as_it_is(store: Store, tmp_path: Path) -> 
     loader = make(store)
     loader.store = Store(store.folders)
     loader.store.folders = [tmp_path / "gone"]
-    with Workers(loader, 1) as batches, pytest.raises(LitebertError, match="gone"):
+    with Prefetcher(loader, 1) as batches, pytest.raises(LitebertError, match="gone"):
         next(batches)
 
 
@@ -214,8 +215,8 @@ def test_a_seed_that_is_too_large_is_refused_by_name(store: Store) -> None:
 
 def epoch_samples(store: Store, masker: Masker, epoch: int, **options) -> Counter:
     """The samples of an epoch, as a set."""
-    loader = make(store, masker, epochs=epoch + 1, batch=10**6, **options)
-    loader.position = Position(Place(epoch))
+    loader = make(store, masker, epochs=epoch + 1, batch_size=10**6, **options)
+    loader.position = loaders.START.model_copy(update={"epoch": epoch})
     return Counter(sample for batch in batches_of(loader) for sample in batch)
 
 
@@ -223,8 +224,8 @@ def epoch_samples(store: Store, masker: Masker, epoch: int, **options) -> Counte
 def test_static_copies_repeat_and_dynamic_samples_do_not(
     store: Store, masker: Masker, name: str
 ) -> None:
-    options = {"arrangement": name, "length": 32}
-    static = [epoch_samples(store, masker, epoch, copies=2, **options) for epoch in range(4)]
+    options = {"input_format": name, "max_length": 32}
+    static = [epoch_samples(store, masker, epoch, dupe_factor=2, **options) for epoch in range(4)]
     assert not static[0] & static[1]
     for one, two in ((static[0], static[2]), (static[1], static[3])):
         assert one.total() == two.total()
@@ -236,7 +237,7 @@ def test_static_copies_repeat_and_dynamic_samples_do_not(
 
 @pytest.mark.parametrize("name", ["albert", "full-sentences"])
 def test_the_order_of_samples_is_shuffled(store: Store, name: str) -> None:
-    loader = make(store, epochs=1, batch=10**6, arrangement=name)
+    loader = make(store, epochs=1, batch_size=10**6, input_format=name)
     (batch,) = loader
     numbers = sentence_numbers(store.tokenizer)
     opening = numbers[batch.ids[batch.starts + 1]]
@@ -253,13 +254,13 @@ def test_after_a_stop_anywhere_the_next_batches_are_equal(
     store: Store, masker: Masker, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loaders, "POOL_SAMPLES", 70)
-    options = {"by": by, "batch": 4, "epochs": None}
+    options = {"batch_by": by, "batch_size": 4, "epochs": None}
     loader = make(store, masker, **options)
     batches, states = [], []
     for _ in range(420):
         states.append(json.dumps(loader.state()))
         batches.append(split_samples(next(loader)))
-    assert loader.position.place.epoch >= 2
+    assert loader.position.epoch >= 2
     slowest = 0.0
     for place in np.random.default_rng(0).choice(400, 50, replace=False):
         other = make(store, masker, **options)
@@ -289,7 +290,7 @@ def test_a_state_is_small_plain_and_independent_of_the_order_of_its_keys(
 
 def test_skipping_is_going_on_without_making(store: Store, masker: Masker) -> None:
     for by in ("sequences", "tokens"):
-        one, two = make(store, masker, by=by), make(store, masker, by=by)
+        one, two = make(store, masker, batch_by=by), make(store, masker, batch_by=by)
         for _ in range(7):
             next(one)
             two.skip()
@@ -298,8 +299,8 @@ def test_skipping_is_going_on_without_making(store: Store, masker: Masker) -> No
 
 
 @pytest.mark.parametrize("change", [
-    {"length": 64}, {"batch": 8}, {"by": "tokens"}, {"split": "all"}, {"seed": 1}, {"copies": 2},
-    {"arrangement": "bert"},
+    {"max_length": 64}, {"batch_size": 8}, {"batch_by": "tokens"}, {"split": "all"}, {"seed": 1},
+    {"dupe_factor": 2}, {"input_format": "bert"},
 ])  # fmt: skip
 def test_a_state_of_other_settings_is_refused(store: Store, change: dict) -> None:
     loader = make(store)
@@ -311,7 +312,7 @@ def test_a_state_of_other_settings_is_refused(store: Store, change: dict) -> Non
 def test_a_state_of_another_window_is_refused(store: Store) -> None:
     state = make(store).state()
     with pytest.raises(SettingsError, match="window"):
-        Loader(store, LoaderSettings(length=48, batch=16), window_blocks=5).restore(state)
+        Loader(store, LoaderSettings(max_length=48, batch_size=16), window_blocks=5).restore(state)
 
 
 @pytest.mark.parametrize("change", ["held_out", "drop_duplicates", "text", "units"])
@@ -321,14 +322,14 @@ def test_a_state_of_another_store_is_refused(
 ) -> None:  # fmt: skip
     """Also of one that holds as many documents and tokens."""
     monkeypatch.setattr(shards, "BLOCK_TOKENS", 800)
-    options: dict[str, Any] = {"unit_bytes": 20_000, "held_out": 0.2}
+    options: dict[str, Any] = {"chunk_bytes": 20_000, "held_out": 0.2}
     if change == "text":  # the same sentences, cut into documents elsewhere
         documents = [documents[1], documents[0], *documents[2:]]
     else:
         options |= {
             "held_out": {"held_out": 0.3},
             "drop_duplicates": {"drop_duplicates": True},
-            "units": {"unit_bytes": 30_000},
+            "units": {"chunk_bytes": 30_000},
         }[change]
     other = make_store(tmp_path / "store", documents, pieces, **options)
     loader = make(store)
@@ -339,7 +340,8 @@ def test_a_state_of_another_store_is_refused(
 
 
 @pytest.mark.parametrize("state", [
-    {}, {"position": None}, {"of": None}, {"position": {}, "of": {}}, {"position": 3},
+    {}, {"position": None}, {"fingerprint": None}, {"position": {}, "fingerprint": {}},
+    {"position": 3},
 ])  # fmt: skip
 def test_what_is_no_state_is_refused(store: Store, state: dict) -> None:
     with pytest.raises(SettingsError):
@@ -369,9 +371,9 @@ def test_more_epochs_for_a_stopped_run_repeat_and_lose_nothing(
     store: Store, masker: Masker
 ) -> None:
     """Going on with more epochs is refused, or every sample still comes exactly once."""
-    short = make(store, masker, by="tokens", epochs=1)
+    short = make(store, masker, batch_by="tokens", epochs=1)
     seen = [sample for _ in range(3) for sample in split_samples(next(short))]
-    longer = make(store, masker, by="tokens", epochs=2)
+    longer = make(store, masker, batch_by="tokens", epochs=2)
     try:
         longer.restore(short.state())
     except SettingsError:
@@ -398,32 +400,34 @@ def split_texts(store: Store, split: str) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize("split", ["train", "held_out"])
 def test_every_sentence_enters_one_sample_an_epoch(store: Store, name: str, split: str) -> None:
     """Told from the ids alone: each sentence opens with its number."""
-    loader = make(store, arrangement=name, split=split, epochs=1, length=512, by="tokens")
+    loader = make(
+        store, input_format=name, split=split, epochs=1, max_length=512, batch_by="tokens"
+    )
     batches = list(loader)
     numbers = sentence_numbers(store.tokenizer)
     found = Counter(
         number
         for batch in batches
-        for number in numbers[batch.ids[batch.inside]].tolist()
+        for number in numbers[batch.ids[batch.is_text]].tolist()
         if number >= 0
     )
     wanted = Counter(int(numbers[text[0]]) for text in split_texts(store, split))
     assert set(wanted.values()) == {1}
-    assert loader.tally.dropped == 0
-    if name in BORROW:
+    assert loader.statistics.truncated_tokens == 0
+    if name in RANDOM_NEXT:
         assert set(found) == set(wanted)
         # What is more than once is borrowed, and all of that is counted.
-        text = sum(int(batch.inside.sum()) for batch in batches)
+        text = sum(int(batch.is_text.sum()) for batch in batches)
         own = sum(map(len, split_texts(store, split)))
-        assert text - own == loader.tally.borrowed
+        assert text - own == loader.statistics.random_next_tokens
     else:
         assert found == wanted
-        assert loader.tally.borrowed == 0
+        assert loader.statistics.random_next_tokens == 0
     with pytest.raises(StopIteration):
         next(loader)
 
 
-@pytest.mark.parametrize("name", BORROW)
+@pytest.mark.parametrize("name", RANDOM_NEXT)
 def test_held_out_samples_borrow_from_held_out_documents_alone(store: Store, name: str) -> None:
     numbers = sentence_numbers(store.tokenizer)
     held_out = {int(numbers[text[0]]) for text in split_texts(store, "held_out")}
@@ -431,22 +435,24 @@ def test_held_out_samples_borrow_from_held_out_documents_alone(store: Store, nam
     assert not held_out & train
     for split, own in (("held_out", held_out), ("train", train)):
         for seed in (0, 1):
-            for batch in make(store, arrangement=name, split=split, seed=seed):
+            for batch in make(store, input_format=name, split=split, seed=seed):
                 assert set(numbers[batch.ids].tolist()) - {-1} <= own
 
 
-def test_the_tally_counts_every_token(store: Store) -> None:
+def test_the_statistics_count_every_token(store: Store) -> None:
     for name in NAMES:
-        loader = make(store, arrangement=name, epochs=1, length=24)
+        loader = make(store, input_format=name, epochs=1, max_length=24)
         batches = list(loader)
-        assert loader.tally.sequences == sum(map(len, batches))
-        assert loader.tally.tokens == sum(len(batch.ids) for batch in batches)
-        assert loader.tally.padded == sum(len(b) * int(b.lengths.max()) for b in batches)
-        assert loader.tally.unlabelled == sum(int((b.labels < 0).sum()) for b in batches)
-        text = sum(int(batch.inside.sum()) for batch in batches)
+        assert loader.statistics.sequences == sum(map(len, batches))
+        assert loader.statistics.tokens == sum(len(batch.ids) for batch in batches)
+        assert loader.statistics.padded_tokens == sum(
+            len(b) * int(b.lengths.max()) for b in batches
+        )
+        assert loader.statistics.unlabelled == sum(int((b.labels < 0).sum()) for b in batches)
+        text = sum(int(batch.is_text.sum()) for batch in batches)
         own = sum(map(len, split_texts(store, "train")))
-        if not loader.tally.borrowed:
-            assert text + loader.tally.dropped == own, name
+        if not loader.statistics.random_next_tokens:
+            assert text + loader.statistics.truncated_tokens == own, name
 
 
 def test_a_split_without_text_is_one_clear_error(
@@ -466,10 +472,10 @@ def test_a_store_of_one_short_document(tmp_path: Path, pieces: Path) -> None:
     for name in NAMES:
         for by in ("sequences", "tokens"):
             masker = Masker(Masking(), tiny.tokenizer)
-            found = batches_of(make(tiny, masker, arrangement=name, by=by, epochs=1))
+            found = batches_of(make(tiny, masker, input_format=name, batch_by=by, epochs=1))
             assert [len(sample[2]) for batch in found for sample in batch] == [3]
-            shares = [batches_of(make(tiny, masker, arrangement=name, by=by, epochs=1, rank=rank,
-                                      ranks=4)) for rank in range(4)]  # fmt: skip
+            options = {"input_format": name, "batch_by": by, "epochs": 1, "world_size": 4}
+            shares = [batches_of(make(tiny, masker, rank=rank, **options)) for rank in range(4)]
             assert interleave(shares) == found
 
 
@@ -477,7 +483,7 @@ def test_a_store_of_one_short_document(tmp_path: Path, pieces: Path) -> None:
 
 
 def test_batches_by_sequences_are_full_until_the_end(store: Store) -> None:
-    sizes = [len(batch) for batch in make(store, batch=10)]
+    sizes = [len(batch) for batch in make(store, batch_size=10)]
     assert set(sizes[:-1]) == {10}
     assert 0 < sizes[-1] <= 10
 
@@ -489,16 +495,18 @@ def test_batches_by_sequences_are_full_until_the_end(store: Store) -> None:
 def test_batches_by_tokens_stay_within_their_budget(
     store: Store, name: str, batch: int, length: int
 ) -> None:
-    loader = make(store, arrangement=name, by="tokens", batch=batch, length=length, epochs=1)
+    loader = make(
+        store, input_format=name, batch_by="tokens", batch_size=batch, max_length=length, epochs=1
+    )
     found = list(loader)
     sizes = [int(batch.lengths.max()) * len(batch) for batch in found]
     assert max(sizes) <= batch * length
-    plain = make(store, arrangement=name, batch=batch, length=length, epochs=1)
+    plain = make(store, input_format=name, batch_size=batch, max_length=length, epochs=1)
     assert sorted(s for b in batches_of(plain) for s in b) == sorted(
         s for b in map(split_samples, found) for s in b
     )
-    assert batch == 1 or loader.tally.padding <= plain.tally.padding
-    assert loader.tally.padding < 0.12
+    assert batch == 1 or loader.statistics.padding_fraction <= plain.statistics.padding_fraction
+    assert loader.statistics.padding_fraction < 0.12
     # As many as fit: two neighbours in length never fit into one batch.
     ranked = sorted(found, key=lambda batch: (batch.lengths.max(), batch.lengths.min()))
     for one, two in pairwise(ranked):
@@ -509,20 +517,20 @@ def test_padding_is_small_where_there_is_much_to_choose_from(store: Store) -> No
     """A pool is at most an epoch, which is small here; on real text see benchmarks/loader.py."""
     shares = {}
     for by in ("tokens", "sequences"):
-        loader = make(store, by=by, batch=8, length=64, epochs=6)
+        loader = make(store, batch_by=by, batch_size=8, max_length=64, epochs=6)
         for _ in loader:
             pass
-        shares[by] = loader.tally.padding
+        shares[by] = loader.statistics.padding_fraction
     assert shares["tokens"] < 0.04
     assert shares["tokens"] < shares["sequences"] / 4
 
 
-def test_by_length_takes_every_sequence_once_and_keeps_the_budget() -> None:
+def test_bucket_by_length_takes_every_sequence_once_and_keeps_the_budget() -> None:
     chance = np.random.default_rng(0)
     for _ in range(200):
         lengths = chance.integers(1, 60, int(chance.integers(0, 80)))
         budget = int(chance.integers(60, 300))
-        batches = by_length(lengths, budget)
+        batches = bucket_by_length(lengths, max_tokens=budget, padded=True)
         every = np.concatenate([*batches, np.zeros(0, dtype=np.int64)])
         assert sorted(every.tolist()) == list(range(len(lengths)))
         for batch in batches:
@@ -532,29 +540,39 @@ def test_by_length_takes_every_sequence_once_and_keeps_the_budget() -> None:
 
 def test_padding_a_batch_and_back(store: Store, masker: Masker) -> None:
     pad = store.tokenizer.special.pad
-    for batch in make(store, masker, by="tokens", epochs=1):
+    for batch in make(store, masker, batch_by="tokens", epochs=1):
         for length in (None, 48, 60):
-            wide = padded(batch, pad, length)
+            wide = pad(batch, pad, length)
             width = length or int(batch.lengths.max())
-            assert wide.ids.shape == wide.types.shape == wide.mask.shape == (len(batch), width)
-            assert wide.mask.sum(axis=1).tolist() == batch.lengths.tolist()
-            assert (np.diff(wide.mask.astype(int), axis=1) <= 0).all()  # real tokens come first
-            assert wide.ids[wide.mask].tolist() == batch.ids.tolist()
-            assert wide.types[wide.mask].tolist() == batch.types.tolist()
-            assert (wide.ids[~wide.mask] == pad).all()
-            assert not wide.types[~wide.mask].any()
-            assert wide.mask.flat[wide.positions].all()
+            assert (
+                wide.ids.shape
+                == wide.token_types.shape
+                == wide.attention_mask.shape
+                == (len(batch), width)
+            )
+            assert wide.attention_mask.sum(axis=1).tolist() == batch.lengths.tolist()
+            assert (
+                np.diff(wide.attention_mask.astype(int), axis=1) <= 0
+            ).all()  # real tokens come first
+            assert wide.ids[wide.attention_mask].tolist() == batch.ids.tolist()
+            assert wide.token_types[wide.attention_mask].tolist() == batch.token_types.tolist()
+            assert (wide.ids[~wide.attention_mask] == pad).all()
+            assert not wide.token_types[~wide.attention_mask].any()
+            assert wide.attention_mask.flat[wide.positions].all()
             flat = np.zeros(len(batch) * width, dtype=bool)
             flat[wide.positions] = True
             packed = np.zeros(len(batch.ids), dtype=bool)
             packed[batch.positions] = True
-            assert flat.reshape(wide.mask.shape)[wide.mask].tolist() == packed.tolist()
+            assert (
+                flat.reshape(wide.attention_mask.shape)[wide.attention_mask].tolist()
+                == packed.tolist()
+            )
             assert wide.targets.tolist() == batch.targets.tolist()
             original = wide.ids.copy()
             original.flat[wide.positions] = wide.targets
             plain = batch.ids.copy()
             plain[batch.positions] = batch.targets
-            assert original[wide.mask].tolist() == plain.tolist()
+            assert original[wide.attention_mask].tolist() == plain.tolist()
 
 
 def test_padding_to_less_than_a_sequence_is_never_silent(store: Store) -> None:
@@ -562,7 +580,7 @@ def test_padding_to_less_than_a_sequence_is_never_silent(store: Store) -> None:
     batches = [batch for batch in make(store) if batch.lengths[-1] < batch.lengths.max() - 1]
     for batch in batches:
         with pytest.raises((LitebertError, ValueError, AssertionError)):
-            padded(batch, 0, int(batch.lengths.max()) - 1)
+            pad(batch, 0, int(batch.lengths.max()) - 1)
 
 
 def test_packed_coordinates(store: Store) -> None:
@@ -570,29 +588,29 @@ def test_packed_coordinates(store: Store) -> None:
     where = 0
     for number, size in enumerate(batch.lengths.tolist()):
         assert batch.starts[number] == where
-        assert (batch.sequence[where : where + size] == number).all()
-        assert batch.offset[where : where + size].tolist() == list(range(size))
+        assert (batch.sequence_ids[where : where + size] == number).all()
+        assert batch.position_ids[where : where + size].tolist() == list(range(size))
         where += size
     assert where == len(batch.ids)
 
 
 def test_bytes_make_robertas_pairs(tmp_path: Path) -> None:
     documents = make_documents(2, 20, words=(0, 2))
-    store = make_store(tmp_path / "store", documents, write_bytes(tmp_path / "bytes"))
+    store = make_store(tmp_path / "store", documents, write_bytes(tmp_path / "bpe"))
     cls, sep = store.tokenizer.special.cls, store.tokenizer.special.sep
     for name in NAMES:
-        for batch in make(store, arrangement=name, epochs=1, length=64):
+        for batch in make(store, input_format=name, epochs=1, max_length=64):
             assert batch.lengths.max() <= 64
-            assert not batch.types.any()
+            assert not batch.token_types.any()
             for _, label, ids, *_ in split_samples(batch):
                 inner = [place for place, one in enumerate(ids[:-1]) if one == sep]
                 assert ids[0] == cls
                 assert ids[-1] == sep
                 assert ids.count(cls) == 1
-                if ARRANGEMENTS[name].form == "pair" and inner:
+                if INPUT_FORMATS[name].form == "pair" and inner:
                     assert len(inner) == 2
                     assert inner[1] == inner[0] + 1
-                elif ARRANGEMENTS[name].form == "pair":
+                elif INPUT_FORMATS[name].form == "pair":
                     assert label == -1
                 elif name != "full-sentences":
                     assert not inner
@@ -601,16 +619,17 @@ def test_bytes_make_robertas_pairs(tmp_path: Path) -> None:
 def test_samples_named_by_loader_are_those_of_arranging(store: Store) -> None:
     """A sample is a function of its window, not of the batch that it came in."""
     every = {sample[0]: sample for batch in batches_of(make(store, epochs=1)) for sample in batch}
-    again = batches_of(make(store, epochs=1, by="tokens", batch=3))
+    again = batches_of(make(store, epochs=1, batch_by="tokens", batch_size=3))
     assert {sample[0]: sample for batch in again for sample in batch} == every
     loader = make(store, epochs=1)
-    window, samples = loader.order._arranged(0, 0)
-    for sample in split_samples(assemble(window, samples, store.tokenizer)):
+    found = loader.stream.window_samples(0, 0)
+    for sample in split_samples(assemble(found.window, found.samples, store.tokenizer)):
         assert every[sample[0]] == sample
 
 
 @pytest.mark.parametrize("field", [
-    {"length": 7}, {"batch": 0}, {"seed": -1}, {"copies": -1}, {"by": "bytes"}, {"split": "test"},
+    {"max_length": 7}, {"batch_size": 0}, {"seed": -1}, {"dupe_factor": -1}, {"batch_by": "bytes"},
+    {"split": "test"},
 ])  # fmt: skip
 def test_settings_out_of_range_are_refused(field: dict) -> None:
     with pytest.raises(SettingsError, match=next(iter(field))):
@@ -631,25 +650,28 @@ def test_real_text(real_data: Path, tmp_path: Path) -> None:
         [str(text)],
         real_data / "tokenizers" / "albert-en" / "spiece.model",
         tmp_path / "store",
-        PrepareSettings(held_out=0.05, unit_bytes=2**18),
-        workers=1,
+        held_out=0.05,
+        chunk_bytes=2**18,
+        num_workers=1,
     ).store
     masker = Masker(Masking(most=20), made.tokenizer)
     special = made.tokenizer.special
     labels = Counter()
     for length in (128, 512):
-        loader = Loader(made, LoaderSettings(length=length, by="tokens"), masker, epochs=1)
+        loader = Loader(
+            made, LoaderSettings(max_length=length, batch_by="tokens"), masker, epochs=1
+        )
         for batch in loader:
             labels.update(batch.labels.tolist())
             assert batch.lengths.max() <= length
-            assert batch.inside[batch.positions].all()
+            assert batch.is_text[batch.positions].all()
             assert (batch.ids[batch.starts] == special.cls).all()
             assert (batch.ids[batch.starts + batch.lengths - 1] == special.sep).all()
             assert not np.isin(batch.targets, [special.pad, special.cls, special.sep]).any()
             wanted = np.clip(np.rint(0.15 * batch.lengths), 1, 20)
-            hidden = np.bincount(batch.sequence[batch.positions], minlength=len(batch))
+            hidden = np.bincount(batch.sequence_ids[batch.positions], minlength=len(batch))
             assert (hidden <= wanted).all()
             assert hidden.sum() > 0.995 * wanted.sum()
     pairs = labels[0] + labels[1]
     assert abs(labels[0] / pairs - 0.5) < binomial_error(pairs, 0.5)
-    assert loader.tally.padding < 0.02
+    assert loader.statistics.padding_fraction < 0.02

@@ -11,21 +11,23 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from litebert.base.errors import FileError, LitebertError, SettingsError
 from litebert.corpus.loader import Loader, LoaderSettings
-from litebert.corpus.prepare import PrepareSettings, Progress, prepare
+from litebert.corpus.preparing.prepare import PrepareProgress, prepare
+from litebert.corpus.preparing.work_units import PrepareSettings, work_units
 from litebert.corpus.shard import build_shard, open_shard, shard_bytes
 from litebert.corpus.store import Store, open_store
 from litebert.objectives.masking import Masker, Masking
-from litebert.reading.sources import ReadSettings
+from litebert.reading.sources import find_sources
 from litebert.text.tokenizer import load_tokenizer
 
 WORDS = ["river", "stone", "lamp", "green", "walks", "slowly", "under", "bridge", "old", "the"]
-SMALL = PrepareSettings(unit_bytes=4000, held_out=0.1)
+SMALL: dict[str, Any] = {"chunk_bytes": 4000, "held_out": 0.1}
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +70,7 @@ def content(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def reference(corpus: Path, tokenizer: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("reference") / "store"
-    prepare([str(corpus)], tokenizer, out, SMALL, workers=1)
+    prepare([str(corpus)], tokenizer, out, **SMALL, num_workers=1)
     return out
 
 
@@ -89,8 +91,8 @@ def test_a_store_holds_every_sentence_in_order(reference: Path, tokenizer: Path)
     assert [[s.replace(" .", ".") for s in document] for document in decoded] == expected
     assert store.total.documents == 300
     assert store.total.sentences == sum(map(len, expected))
-    assert store.total.bytes == sum(len(text.encode()) for text in documents(300))
-    assert store.total.unknown == 0
+    assert store.total.text_bytes == sum(len(text.encode()) for text in documents(300))
+    assert store.total.unknown_tokens == 0
     store.check()
 
 
@@ -99,10 +101,12 @@ def test_workers_change_nothing(
 ) -> None:
     seen: list[int] = []
 
-    def watch(progress: Progress) -> None:
+    def watch(progress: PrepareProgress) -> None:
         seen.append(progress.counts.documents)
 
-    made = prepare([str(corpus)], tokenizer, tmp_path / "store", SMALL, workers=2, watch=watch)
+    made = prepare(
+        [str(corpus)], tokenizer, tmp_path / "store", **SMALL, num_workers=2, on_progress=watch
+    )
     assert content(tmp_path / "store") == content(reference)
     assert seen == sorted(seen)
     assert seen[-1] == 300
@@ -117,7 +121,7 @@ def test_compressed_input_gives_the_same_ids(
 
     packed = tmp_path / "corpus.jsonl.gz"
     packed.write_bytes(gzip.compress(corpus.read_bytes(), mtime=0))
-    store = prepare([str(packed)], tokenizer, tmp_path / "store", SMALL, workers=1).store
+    store = prepare([str(packed)], tokenizer, tmp_path / "store", **SMALL, num_workers=1).store
     plain = open_store(reference)
     ids = [np.concatenate([s.shard(n).ids for n in range(len(s.paths))]) for s in (store, plain)]
     assert np.array_equal(*ids)
@@ -125,10 +129,10 @@ def test_compressed_input_gives_the_same_ids(
 
 SCRIPT = """
 import sys
-from litebert.corpus.prepare import PrepareSettings, prepare
+from litebert.corpus.preparing.prepare import prepare
 if __name__ == "__main__":
-    settings = PrepareSettings(unit_bytes=4000, held_out=0.1)
-    prepare([sys.argv[1]], sys.argv[2], sys.argv[3], settings, workers=1)
+    settings = {"chunk_bytes": 4000, "held_out": 0.1}
+    prepare([sys.argv[1]], sys.argv[2], sys.argv[3], **settings, num_workers=1)
 """
 
 
@@ -137,17 +141,19 @@ def test_killed_at_every_moment_it_goes_on(
 ) -> None:
     """SIGKILL after each record, so every shard boundary is met; then undisturbed to the end."""
     out, shards = tmp_path / "store", len(open_store(reference).paths)
-    kill = SCRIPT.replace("import sys", "import os, signal, sys\nfrom litebert.corpus import crew")
+    kill = SCRIPT.replace(
+        "import sys", "import os, signal, sys\nfrom litebert.corpus.preparing import workers"
+    )
     kill = kill.replace(
         'if __name__ == "__main__":',
-        """old, left = crew.write_whole, [int(sys.argv[4])]
-def write_whole(path, content):
+        """old, left = workers.write_atomic, [int(sys.argv[4])]
+def write_atomic(path, content):
     left[0] -= 1
     if left[0] == 0:
         path.with_name(f".{path.name}.half").write_bytes(content[: len(content) // 2])
         os.kill(os.getpid(), signal.SIGKILL)
     old(path, content)
-crew.write_whole = write_whole
+workers.write_atomic = write_atomic
 if __name__ == "__main__":""",
     )
     chance, killed = random.Random(3), 0
@@ -174,7 +180,9 @@ def test_a_killed_parent_takes_its_workers_along(
     corpus: Path, tokenizer: Path, reference: Path, tmp_path: Path
 ) -> None:
     """Workers must not go on alone, and the store is finished by the next run."""
-    script = SCRIPT.replace("workers=1", "workers=2, watch=lambda progress: print(1, flush=True)")
+    script = SCRIPT.replace(
+        "num_workers=1", "num_workers=2, on_progress=lambda progress: print(1, flush=True)"
+    )
     out = tmp_path / "store"
     command = [sys.executable, "-c", script, str(corpus), str(tokenizer), str(out)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
@@ -184,8 +192,8 @@ def test_a_killed_parent_takes_its_workers_along(
     process.wait()
     process.stdout.read()  # ends when every worker has closed it
     process.stdout.close()
-    made = prepare([str(corpus)], tokenizer, out, SMALL, workers=1)
-    assert made.progress.reused >= 1
+    made = prepare([str(corpus)], tokenizer, out, **SMALL, num_workers=1)
+    assert made.progress.reused_shards >= 1
     assert content(out) == content(reference)
 
 
@@ -195,35 +203,36 @@ def test_a_finished_store_is_not_made_again(
     out = tmp_path / "store"
     shutil.copytree(reference, out)
     before = content(out)
-    made = prepare([str(corpus)], tokenizer, out, SMALL, workers=1)
+    made = prepare([str(corpus)], tokenizer, out, **SMALL, num_workers=1)
     assert made.progress.counts.documents == 0
     assert content(out) == before
     with pytest.raises(FileError, match=r"held_out: 0\.1 there, 0\.2 wanted"):
-        prepare([str(corpus)], tokenizer, out, PrepareSettings(unit_bytes=4000, held_out=0.2))
+        prepare([str(corpus)], tokenizer, out, chunk_bytes=4000, held_out=0.2)
 
 
 def test_settings_cannot_change_midway(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
     out = tmp_path / "store"
 
-    def stop(progress: Progress) -> None:
+    def stop(progress: PrepareProgress) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        prepare([str(corpus)], tokenizer, out, SMALL, workers=1, watch=stop)
-    other = PrepareSettings(unit_bytes=4000, held_out=0.1, language="de")
+        prepare([str(corpus)], tokenizer, out, **SMALL, num_workers=1, on_progress=stop)
     with pytest.raises(FileError, match=r"settings\.language: en there, de wanted"):
-        prepare([str(corpus)], tokenizer, out, other, workers=1)
-    assert prepare([str(corpus)], tokenizer, out, SMALL, workers=1).progress.reused == 1
+        prepare([str(corpus)], tokenizer, out, **SMALL, language="de", num_workers=1)
+    assert (
+        prepare([str(corpus)], tokenizer, out, **SMALL, num_workers=1).progress.reused_shards == 1
+    )
 
 
 def test_two_at_once_in_one_folder(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
     out = tmp_path / "store"
 
-    def again(progress: Progress) -> None:
-        prepare([str(corpus)], tokenizer, out, SMALL, workers=1)
+    def again(progress: PrepareProgress) -> None:
+        prepare([str(corpus)], tokenizer, out, **SMALL, num_workers=1)
 
     with pytest.raises(FileError, match="another `litebert prepare` is at work"):
-        prepare([str(corpus)], tokenizer, out, SMALL, workers=1, watch=again)
+        prepare([str(corpus)], tokenizer, out, **SMALL, num_workers=1, on_progress=again)
 
 
 def test_parts_joined_are_one_run(
@@ -231,12 +240,12 @@ def test_parts_joined_are_one_run(
 ) -> None:
     folders = [tmp_path / f"part{number}" for number in (1, 2, 3)]
     for number, folder in enumerate(folders, start=1):
-        prepare([str(corpus)], tokenizer, folder, SMALL, part=(number, 3), workers=1)
+        prepare([str(corpus)], tokenizer, folder, **SMALL, part=f"{number}/3", num_workers=1)
     joined, whole = open_store(*reversed(folders)), open_store(reference)
     assert [path.name for path in joined.paths] == [path.name for path in whole.paths]
     assert [p.read_bytes() for p in joined.paths] == [p.read_bytes() for p in whole.paths]
     with pytest.raises(SettingsError, match="list all parts"):
-        Store(folders[:2]).require_whole()
+        Store(folders[:2]).require_all_parts()
 
 
 def test_many_files_are_dealt_out_whole(tokenizer: Path, tmp_path: Path) -> None:
@@ -245,9 +254,9 @@ def test_many_files_are_dealt_out_whole(tokenizer: Path, tmp_path: Path) -> None
         text = "\n\n".join(documents(20, number))
         (tmp_path / f"{number}.txt").write_text(text)
     inputs = [str(tmp_path / f"{number}.txt") for number in range(6)]
-    whole = prepare(inputs, tokenizer, tmp_path / "whole", SMALL, workers=1).store
+    whole = prepare(inputs, tokenizer, tmp_path / "whole", **SMALL, num_workers=1).store
     for part in (1, 2):
-        prepare(inputs, tokenizer, tmp_path / f"p{part}", SMALL, part=(part, 2), workers=1)
+        prepare(inputs, tokenizer, tmp_path / f"p{part}", **SMALL, part=f"{part}/2", num_workers=1)
     names = [{p.name[:6] for p in open_store(tmp_path / f"p{n}").paths} for n in (1, 2)]
     assert names == [{"000000", "000002", "000004"}, {"000001", "000003", "000005"}]
     joined = open_store(tmp_path / "p1", tmp_path / "p2")
@@ -259,11 +268,18 @@ def test_duplicates_are_left_out_across_parts(tokenizer: Path, tmp_path: Path) -
     repeated = [*texts, *texts[:15], *documents(5, 9), texts[0]]
     file = tmp_path / "repeated.jsonl"
     file.write_text("".join(json.dumps({"text": text}) + "\n" for text in repeated))
-    settings = SMALL.model_copy(update={"drop_duplicates": True})
+    settings = {**SMALL, "drop_duplicates": True}
     for part in (1, 2):
-        prepare([str(file)], tokenizer, tmp_path / f"{part}", settings, part=(part, 2), workers=1)
+        prepare(
+            [str(file)],
+            tokenizer,
+            tmp_path / f"{part}",
+            **settings,
+            part=f"{part}/2",
+            num_workers=1,
+        )
     store = open_store(tmp_path / "1", tmp_path / "2")
-    kept = [store.chosen(n, slice(None), "all") for n in range(len(store.paths))]
+    kept = [store.in_split(n, slice(None), "all") for n in range(len(store.paths))]
     assert sum(int(mask.sum()) for mask in kept) == len(set(repeated))
     first = np.concatenate(kept)
     assert first[:40].all()
@@ -276,7 +292,9 @@ def test_text_without_sentence_ends_is_cut_and_not_lost(
 ) -> None:
     text = joint.join(random.Random(0).choices(WORDS, k=3000))
     (tmp_path / "long.txt").write_text(text)
-    store = prepare([str(tmp_path / "long.txt")], tokenizer, tmp_path / "store", workers=1).store
+    store = prepare(
+        [str(tmp_path / "long.txt")], tokenizer, tmp_path / "store", num_workers=1
+    ).store
     shard, words = store.shard(0), load_tokenizer(tokenizer)
     if joint:  # cut at spaces: every word as it was
         assert words.decode(shard.ids.tolist()) == text
@@ -288,7 +306,7 @@ def test_nothing_to_prepare(tokenizer: Path, tmp_path: Path) -> None:
     (tmp_path / "empty.txt").write_text("")
     (tmp_path / "blank.txt").write_text("\n  \n\n")
     with pytest.raises(FileError, match="no text at all"):
-        prepare([str(tmp_path / "*.txt")], tokenizer, tmp_path / "store", workers=1)
+        prepare([str(tmp_path / "*.txt")], tokenizer, tmp_path / "store", num_workers=1)
     assert not (tmp_path / "store").exists()
 
 
@@ -305,10 +323,12 @@ def test_a_full_disk_leaves_no_store(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(FileError, match="No space left on device"):
-        prepare([str(corpus)], tokenizer, tmp_path / "store", SMALL, workers=1)
+        prepare([str(corpus)], tokenizer, tmp_path / "store", **SMALL, num_workers=1)
     assert not (tmp_path / "store").exists()
     monkeypatch.setattr(os, "fsync", real)
-    assert prepare([str(corpus)], tokenizer, tmp_path / "store", SMALL, workers=1).progress.reused
+    assert prepare(
+        [str(corpus)], tokenizer, tmp_path / "store", **SMALL, num_workers=1
+    ).progress.reused_shards
     assert content(tmp_path / "store") == content(reference)
 
 
@@ -318,35 +338,36 @@ def test_a_bad_record_in_a_worker_is_one_sentence(
     bad = tmp_path / "bad.jsonl"
     bad.write_bytes(corpus.read_bytes() + b'{"text": "caf\xe9"}\n')
     with pytest.raises(LitebertError, match=r"bad\.jsonl, line 301.*UTF-8"):
-        prepare([str(bad)], tokenizer, tmp_path / "store", SMALL, workers=2)
+        prepare([str(bad)], tokenizer, tmp_path / "store", **SMALL, num_workers=2)
     assert not (tmp_path / "store").exists()
-    skipping = SMALL.model_copy(update={"reading": ReadSettings(on_error="skip")})
-    made = prepare([str(bad)], tokenizer, tmp_path / "other", skipping, workers=1)
+    made = prepare(
+        [str(bad)], tokenizer, tmp_path / "other", **SMALL, on_error="skip", num_workers=1
+    )
     assert made.store.total.documents == 300
-    assert sum(made.store.skipped.values()) == 1
-    assert "line 301" in "".join(made.progress.left_out.messages.values())
+    assert sum(made.store.total.skipped.values()) == 1
+    assert "line 301" in "".join(made.progress.skipped.messages.values())
 
 
 def test_other_text_on_a_pipe_is_noticed(tokenizer: Path, tmp_path: Path) -> None:
-    """A unit that carries its text is recognised by its checksum when the work goes on."""
+    """A chunk that carries its text is recognised by its checksum when the work goes on."""
     import gzip
 
     file, out = tmp_path / "text.txt.gz", tmp_path / "store"
     file.write_bytes(gzip.compress("\n\n".join(documents(60)).encode(), mtime=0))
 
-    def stop(progress: Progress) -> None:
+    def stop(progress: PrepareProgress) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        prepare([str(file)], tokenizer, out, SMALL, workers=1, watch=stop)
+        prepare([str(file)], tokenizer, out, **SMALL, num_workers=1, on_progress=stop)
     size, times = file.stat().st_size, file.stat()
     other = gzip.compress("\n\n".join(documents(60, 1)).encode(), mtime=0)
     file.write_bytes((other + bytes(size))[:size] if len(other) < size else other)
     with pytest.raises(FileError, match="was changed since"):
-        prepare([str(file)], tokenizer, out, SMALL, workers=1)
+        prepare([str(file)], tokenizer, out, **SMALL, num_workers=1)
     os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
     with pytest.raises(FileError, match="other text"):
-        prepare([str(file)], tokenizer, out, SMALL, workers=1)
+        prepare([str(file)], tokenizer, out, **SMALL, num_workers=1)
 
 
 def test_a_shard_that_is_lost_is_missed(
@@ -357,7 +378,7 @@ def test_a_shard_that_is_lost_is_missed(
     lost = sorted((out / "shards").iterdir())[3]
     lost.unlink()
     with pytest.raises(FileError, match=f"{lost.name}: missing or cut short; remove"):
-        prepare([str(corpus)], tokenizer, out, SMALL, workers=1)
+        prepare([str(corpus)], tokenizer, out, **SMALL, num_workers=1)
 
 
 def test_what_does_not_decide_shards_may_change_midway(
@@ -367,12 +388,12 @@ def test_what_does_not_decide_shards_may_change_midway(
     bad, out = tmp_path / "bad.jsonl", tmp_path / "store"
     bad.write_bytes(corpus.read_bytes() + b"not json" + bytes([10]))
     with pytest.raises(LitebertError, match="--on-error skip"):
-        prepare([str(bad)], tokenizer, out, SMALL, workers=1)
-    other = PrepareSettings(
-        unit_bytes=4000, held_out=0.3, drop_duplicates=True, reading=ReadSettings(on_error="skip")
-    )
-    made = prepare([str(bad)], tokenizer, out, other, workers=1)
-    assert made.progress.reused > 10
+        prepare([str(bad)], tokenizer, out, **SMALL, num_workers=1)
+    made = prepare(
+        [str(bad)], tokenizer, out, chunk_bytes=4000, held_out=0.3, drop_duplicates=True,
+        on_error="skip", num_workers=1,
+    )  # fmt: skip
+    assert made.progress.reused_shards > 10
     assert made.store.info.held_out == 0.3
     assert made.store.info.drop_duplicates
 
@@ -381,18 +402,15 @@ def test_small_archives_do_not_add_up_in_memory(tokenizer: Path, tmp_path: Path)
     """Neighbours share a shard by what they hold, not by what they weigh on disk."""
     import gzip
 
-    from litebert.corpus.parts import parcels
-    from litebert.reading.sources import find_sources
-
     text = ("the river walks slowly under the bridge.\n\n" * 500).encode()
     for number in range(6):
         (tmp_path / f"{number}.txt.gz").write_bytes(gzip.compress(text, mtime=0))
-    sources = find_sources([str(tmp_path / "*.gz")], ReadSettings())
+    sources = find_sources([str(tmp_path / "*.gz")])
     assert sum(source.size or 0 for source in sources) < 4000
-    cut = list(parcels(sources, ReadSettings(), 4000, (1, 1)))
-    assert len({parcel.shard for parcel in cut}) == len(cut) > 10
-    assert max(sum(len(unit.text or b"") for unit in p.units) for p in cut) < 3 * 4000
-    assert b"".join(unit.text or b"" for p in cut for unit in p.units) == text * 6
+    cut = list(work_units(sources, PrepareSettings(chunk_bytes=4000), (1, 1)))
+    assert len({unit.shard for unit in cut}) == len(cut) > 10
+    assert max(sum(len(chunk.text or b"") for chunk in p.chunks) for p in cut) < 3 * 4000
+    assert b"".join(chunk.text or b"" for p in cut for chunk in p.chunks) == text * 6
 
 
 def test_a_finished_store_and_a_stream(tokenizer: Path, tmp_path: Path, monkeypatch) -> None:
@@ -403,25 +421,25 @@ def test_a_finished_store_and_a_stream(tokenizer: Path, tmp_path: Path, monkeypa
             monkeypatch.setattr("sys.stdin", piped)
             if attempt:
                 with pytest.raises(FileError, match="already exists"):
-                    prepare(["-"], tokenizer, tmp_path / "store", workers=1)
+                    prepare(["-"], tokenizer, tmp_path / "store", num_workers=1)
             else:
-                prepare(["-"], tokenizer, tmp_path / "store", workers=1)
+                prepare(["-"], tokenizer, tmp_path / "store", num_workers=1)
 
 
 def test_bad_places_and_numbers(corpus: Path, tokenizer: Path, tmp_path: Path, monkeypatch) -> None:
-    with pytest.raises(SettingsError, match="workers 0"):
-        prepare([str(corpus)], tokenizer, tmp_path / "store", workers=0)
+    with pytest.raises(SettingsError, match="num_workers 0"):
+        prepare([str(corpus)], tokenizer, tmp_path / "store", num_workers=0)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SettingsError, match="name a folder"):
-        prepare([str(corpus)], tokenizer, ".", workers=1)
+        prepare([str(corpus)], tokenizer, ".", num_workers=1)
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"part": [0, 0]}, "part 0 of 0"),
-        ({"vocabulary": -1}, "vocabulary"),
-        ({"vocabulary": 10**13}, "vocabulary"),
+        ({"vocab_size": -1}, "vocab_size"),
+        ({"vocab_size": 10**13}, "vocab_size"),
         ({"shards": {"../../../etc/passwd": {}}}, "not the name of a shard"),
         ({"shards": {"000000-000000.safetensors": {"blocks": -1}}}, "blocks"),
         ({"shards": {"000000-000000.safetensors": {"blocks": 10**6}}}, "not the shard"),
@@ -436,7 +454,7 @@ def test_a_hostile_store(
     info = json.loads((out / "store.json").read_text()) | change
     (out / "store.json").write_text(json.dumps(info))
     with pytest.raises(LitebertError, match=words):
-        next(Loader(open_store(out), LoaderSettings(length=32)))
+        next(Loader(open_store(out), LoaderSettings(max_length=32)))
 
 
 @pytest.mark.parametrize(
@@ -447,7 +465,7 @@ def test_a_hostile_manifest(manifest: dict[str, object], reference: Path, tmp_pa
     shutil.copytree(reference, out)
     (out / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(LitebertError, match="manifest"):
-        Loader(open_store(out), LoaderSettings(length=32)).state()
+        Loader(open_store(out), LoaderSettings(max_length=32)).state()
 
 
 def test_ids_that_the_tokenizer_does_not_have(reference: Path, tmp_path: Path) -> None:
@@ -461,16 +479,16 @@ def test_ids_that_the_tokenizer_does_not_have(reference: Path, tmp_path: Path) -
     bad = build_shard("bad", ids, lengths[0], lengths[1], np.array(shard.keys))
     path.write_bytes(shard_bytes(bad))
     with pytest.raises(FileError, match="ids that its tokenizer does not have"):
-        for _ in Loader(open_store(out), LoaderSettings(length=32), epochs=1):
+        for _ in Loader(open_store(out), LoaderSettings(max_length=32), epochs=1):
             pass
 
 
 def test_a_masker_belongs_to_its_tokenizer(reference: Path, tmp_path: Path) -> None:
     store = open_store(reference)
-    settings = LoaderSettings(length=32)
+    settings = LoaderSettings(max_length=32)
     masker = Masker(Masking(), store.tokenizer)
     state = Loader(store, settings, masker).state()
-    with pytest.raises(SettingsError, match="corruption"):
+    with pytest.raises(SettingsError, match="masking"):
         Loader(store, settings, Masker(Masking(share=0.5), store.tokenizer)).restore(state)
     pieces = (reference / "tokenizer" / "vocab.txt").read_text() + "another\n"
     (tmp_path / "vocab.txt").write_text(pieces)
@@ -478,7 +496,7 @@ def test_a_masker_belongs_to_its_tokenizer(reference: Path, tmp_path: Path) -> N
     with pytest.raises(SettingsError, match="another tokenizer"):
         Loader(store, settings, Masker(Masking(), other))
     with pytest.raises(SettingsError, match="rank 5 of 3"):
-        Loader(store, settings, masker, rank=5, ranks=3)
+        Loader(store, settings, masker, rank=5, world_size=3)
     with pytest.raises(SettingsError, match="damaged"):
         Loader(store, settings, masker).restore([])  # type: ignore[arg-type]
 
@@ -486,12 +504,14 @@ def test_a_masker_belongs_to_its_tokenizer(reference: Path, tmp_path: Path) -> N
 def test_records_speak_only_of_whole_shards(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
     out = tmp_path / "store"
 
-    def stop(progress: Progress) -> None:
+    def stop(progress: PrepareProgress) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        prepare([str(corpus)], tokenizer, out, SMALL, workers=1, watch=stop)
+        prepare([str(corpus)], tokenizer, out, **SMALL, num_workers=1, on_progress=stop)
     shard = next((tmp_path / "store.partial" / "store" / "shards").iterdir())
     shard.write_bytes(shard.read_bytes()[:-1])
-    assert prepare([str(corpus)], tokenizer, out, SMALL, workers=1).progress.reused == 0
+    assert (
+        prepare([str(corpus)], tokenizer, out, **SMALL, num_workers=1).progress.reused_shards == 0
+    )
     open_store(out).check()

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from litebert.base.randomness import Purpose, random_bits, uniform
 from litebert.corpus import shard, statistics
-from litebert.corpus.chance import For, draw, uniform
-from litebert.corpus.statistics import piece_counts, sample_windows, unigram_level
+from litebert.corpus.statistics import sample_windows, token_counts, unigram_loss
 from litebert.corpus.store import Store, open_store
 from tests.corpus.stores import make_documents, make_store, write_bytes, write_pieces
 
@@ -29,7 +29,7 @@ def plain_counts(store: Store, documents: Documents) -> list[int]:
     for document in documents:
         for sentence in document:
             found.update(store.tokenizer.encode(sentence))
-    return [found[piece] for piece in range(store.info.vocabulary)]
+    return [found[piece] for piece in range(store.info.vocab_size)]
 
 
 def all_keys(store: Store) -> list[int]:
@@ -42,7 +42,9 @@ def training_documents(store: Store, documents: Documents) -> Documents:
     keys, seen, kept = all_keys(store), set(), []
     assert len(keys) == len(documents)
     for key, document in zip(keys, documents, strict=True):
-        held_out = float(uniform(draw(For.HELD_OUT, np.uint64(key)))) < store.info.held_out
+        held_out = (
+            float(uniform(random_bits(Purpose.HELD_OUT, np.uint64(key)))) < store.info.held_out
+        )
         repeated = store.info.drop_duplicates and key in seen
         seen.add(key)
         if not held_out and not repeated:
@@ -57,19 +59,19 @@ def with_duplicates() -> Documents:
 
 @pytest.mark.parametrize("held_out", [0.0, 0.3])
 @pytest.mark.parametrize("drop", [False, True])
-@pytest.mark.parametrize("unit_bytes", [3000, 2**24])
+@pytest.mark.parametrize("chunk_bytes", [3000, 2**24])
 def test_a_plain_count(
-    held_out: float, drop: bool, unit_bytes: int, pieces: Path, tmp_path: Path
+    held_out: float, drop: bool, chunk_bytes: int, pieces: Path, tmp_path: Path
 ) -> None:
     documents = with_duplicates()
     store = make_store(tmp_path / "store", documents, pieces, held_out=held_out,
-                       drop_duplicates=drop, unit_bytes=unit_bytes)  # fmt: skip
+                       drop_duplicates=drop, chunk_bytes=chunk_bytes)  # fmt: skip
     kept = training_documents(store, documents)
     assert (len(kept) < len(documents)) == (held_out > 0 or drop)
-    counts = piece_counts(store)
+    counts = token_counts(store)
     assert counts.dtype == np.int64
     assert counts.tolist() == plain_counts(store, kept)
-    assert counts.tolist() == piece_counts(open_store(store.folders[0])).tolist()
+    assert counts.tolist() == token_counts(open_store(store.folders[0])).tolist()
 
 
 def test_held_out_sentences_are_not_seen(pieces: Path, tmp_path: Path) -> None:
@@ -78,14 +80,14 @@ def test_held_out_sentences_are_not_seen(pieces: Path, tmp_path: Path) -> None:
     store = make_store(tmp_path / "store", documents, pieces, held_out=0.4)
     kept = training_documents(store, documents)
     first = {store.tokenizer.encode(sentence)[0] for document in kept for sentence in document}
-    counts = piece_counts(store)
-    numbered = [n for n, piece in enumerate(store.tokenizer.pieces) if piece.startswith("▁s")]
+    counts = token_counts(store)
+    numbered = [n for n, piece in enumerate(store.tokenizer.tokens) if piece.startswith("▁s")]
     assert {piece for piece in numbered if counts[piece]} == first
 
 
 def test_no_special_piece_occurs(tmp_path: Path) -> None:
-    store = make_store(tmp_path / "store", make_documents(0, 20), write_bytes(tmp_path / "bytes"))
-    counts = piece_counts(store)
+    store = make_store(tmp_path / "store", make_documents(0, 20), write_bytes(tmp_path / "bpe"))
+    counts = token_counts(store)
     assert not counts[store.tokenizer.special_mask].any()
     assert counts.sum() == store.total.tokens
 
@@ -106,27 +108,27 @@ def test_a_large_text_is_sampled(
     for one, two in zip(some, again, strict=True):
         assert one.ids.tolist() == two.ids.tolist()
     assert list(sample_windows(store, 0)) == []
-    assert piece_counts(store).tolist() == plain_counts(store, make_documents(0, 300, (1, 3)))
-    assert statistics.MOST_TOKENS >= 10_000_000
+    assert token_counts(store).tolist() == plain_counts(store, make_documents(0, 300, (1, 3)))
+    assert statistics.MAX_TOKENS >= 10_000_000
 
 
 def test_nothing_to_train_on_counts_nothing(pieces: Path, tmp_path: Path) -> None:
     store = make_store(tmp_path / "store", make_documents(0, 3), pieces, held_out=0.999)
-    assert piece_counts(store).sum() == 0
-    assert unigram_level(piece_counts(store)) == 0
+    assert token_counts(store).sum() == 0
+    assert unigram_loss(token_counts(store)) == 0
 
 
 def test_unigram_level_is_the_entropy() -> None:
-    assert unigram_level(np.array([5, 5, 0, 5, 5])) == pytest.approx(math.log(4))
-    assert unigram_level(np.array([0, 9, 0])) == 0
+    assert unigram_loss(np.array([5, 5, 0, 5, 5])) == pytest.approx(math.log(4))
+    assert unigram_loss(np.array([0, 9, 0])) == 0
     counts = np.array([1, 2, 5, 0])
     expected = -(1 / 8 * math.log(1 / 8) + 2 / 8 * math.log(2 / 8) + 5 / 8 * math.log(5 / 8))
-    assert unigram_level(counts) == pytest.approx(expected, rel=1e-12)
-    assert isinstance(unigram_level(counts), float)
+    assert unigram_loss(counts) == pytest.approx(expected, rel=1e-12)
+    assert isinstance(unigram_loss(counts), float)
 
 
 def test_unigram_level_is_what_guessing_by_frequency_costs() -> None:
     counts = np.random.default_rng(0).integers(0, 50, 400)
     text = np.repeat(np.arange(400), counts)
     shares = counts / counts.sum()
-    assert unigram_level(counts) == pytest.approx(float(-np.log(shares[text]).mean()), rel=1e-12)
+    assert unigram_loss(counts) == pytest.approx(float(-np.log(shares[text]).mean()), rel=1e-12)

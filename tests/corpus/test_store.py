@@ -13,9 +13,9 @@ import pytest
 from litebert.base.errors import FileError, FormatError, LitebertError, SettingsError
 from litebert.corpus import shard as shards
 from litebert.corpus.loader import Loader, LoaderSettings
-from litebert.corpus.shard import PARTS, Shard, build_shard, open_shard, shard_bytes
+from litebert.corpus.sampling.window import read_window, window_count
+from litebert.corpus.shard import ARRAYS, Shard, build_shard, open_shard, shard_bytes
 from litebert.corpus.store import Store, open_store
-from litebert.corpus.window import read_window, window_count
 from tests.corpus.stores import (
     binomial_error,
     make_documents,
@@ -35,7 +35,7 @@ def pieces(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def small(tmp_path_factory: pytest.TempPathFactory, pieces: Path) -> Store:
     """Some shards; tests that change it work on a copy."""
     folder = tmp_path_factory.mktemp("small")
-    return make_store(folder / "store", make_documents(0, 40), pieces, unit_bytes=5000)
+    return make_store(folder / "store", make_documents(0, 40), pieces, chunk_bytes=5000)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def read_all(path: Path) -> dict[str, list]:
     """Every array of a shard, read the way the loader does."""
     shard = open_shard(path)
     blocks = [shard.block_ids(block).tolist() for block in range(len(shard.blocks) - 1)]
-    arrays = {name: np.asarray(getattr(shard, name)).tolist() for name in PARTS}
+    arrays = {name: np.asarray(getattr(shard, name)).tolist() for name in ARRAYS}
     assert list(chain.from_iterable(blocks)) == arrays["ids"]
     return arrays
 
@@ -74,7 +74,7 @@ def test_a_shard_comes_back_as_it_was(
     shard = make_shard(monkeypatch, dtype)
     (tmp_path / "shard").write_bytes(shard_bytes(shard))
     arrays = read_all(tmp_path / "shard")
-    assert arrays == {name: getattr(shard, name).tolist() for name in PARTS}
+    assert arrays == {name: getattr(shard, name).tolist() for name in ARRAYS}
     assert open_shard(tmp_path / "shard").ids.dtype == dtype
     tokens = np.diff(shard.sentences[shard.documents[shard.blocks]])
     assert len(tokens) > 3
@@ -90,7 +90,7 @@ def test_a_shard_without_documents_is_a_shard(tmp_path: Path) -> None:
     assert read_all(tmp_path / "shard")["ids"] == []
 
 
-@pytest.mark.parametrize("part", list(PARTS))
+@pytest.mark.parametrize("part", list(ARRAYS))
 def test_a_flipped_bit_in_any_array_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
@@ -173,7 +173,9 @@ def test_damage_is_found_when_the_loader_comes_to_it(copy: Path) -> None:
     begin, end = json.loads(content[8 : 8 + size])["ids"]["data_offsets"]
     content[8 + size + (begin + end) // 2] ^= 4
     path.write_bytes(content)
-    loader = Loader(Store([copy]), LoaderSettings(length=64, batch=8), epochs=1, window_blocks=1)
+    loader = Loader(
+        Store([copy]), LoaderSettings(max_length=64, batch_size=8), epochs=1, window_blocks=1
+    )
     with pytest.raises(FileError, match=path.name):
         list(loader)
 
@@ -250,7 +252,7 @@ def test_a_store_of_another_format_is_refused(copy: Path, change: dict) -> None:
     content = json.loads((copy / "store.json").read_text()) | change
     (copy / "store.json").write_text(json.dumps(content))
     with pytest.raises(FormatError if "format" in change else LitebertError, match=r"store\.json"):
-        Store([copy]).require_whole()
+        Store([copy]).require_all_parts()
 
 
 def test_a_store_with_another_tokenizer_inside_is_refused(copy: Path) -> None:
@@ -269,7 +271,7 @@ def parted(tmp_path_factory: pytest.TempPathFactory, pieces: Path) -> tuple[Stor
     folder = tmp_path_factory.mktemp("parted")
     documents = make_documents(2, 120)
     documents += documents[::5]
-    options = {"unit_bytes": 4000, "held_out": 0.1, "drop_duplicates": True}
+    options = {"chunk_bytes": 4000, "held_out": 0.1, "drop_duplicates": True}
     whole = make_store(folder / "whole", documents, pieces, **options)
     parts = [
         make_store(folder / f"part{part}", documents, pieces, part=(part, 3), **options).folders[0]
@@ -281,9 +283,9 @@ def parted(tmp_path_factory: pytest.TempPathFactory, pieces: Path) -> tuple[Stor
 def stream(store: Store, **settings) -> list[tuple]:
     found = []
     for batch in Loader(
-        store, LoaderSettings(length=48, batch=16, **settings), epochs=2, window_blocks=4
+        store, LoaderSettings(max_length=48, batch_size=16, **settings), epochs=2, window_blocks=4
     ):
-        found += [batch.ids.tolist(), batch.types.tolist(), batch.labels.tolist()]
+        found += [batch.ids.tolist(), batch.token_types.tolist(), batch.labels.tolist()]
         found += [batch.keys.tolist()]
     return found
 
@@ -293,12 +295,12 @@ def test_parts_together_are_one_store_in_any_order(
     parted: tuple[Store, list[Path]], name: str
 ) -> None:
     whole, parts = parted
-    wanted = stream(whole, arrangement=name)
+    wanted = stream(whole, input_format=name)
     for order in ((0, 1, 2), (2, 0, 1), (1, 2, 0)):
         joined = open_store(*[parts[number] for number in order])
         assert [path.name for path in joined.paths] == [path.name for path in whole.paths]
         assert joined.total == whole.total
-        assert stream(joined, arrangement=name) == wanted
+        assert stream(joined, input_format=name) == wanted
         joined.check()
 
 
@@ -321,14 +323,19 @@ def test_a_missing_part_and_a_part_twice_are_refused(parted: tuple[Store, list[P
 
 
 @pytest.mark.parametrize("other", [
-    {"unit_bytes": 3000}, {"held_out": 0.2}, {"drop_duplicates": False}, {"documents": True},
+    {"chunk_bytes": 3000}, {"held_out": 0.2}, {"drop_duplicates": False}, {"documents": True},
     {"part": (2, 4)},
 ])  # fmt: skip
 def test_parts_of_different_corpora_are_refused(
     parted: tuple[Store, list[Path]], pieces: Path, tmp_path: Path, other: dict
 ) -> None:
     _, parts = parted
-    options = {"unit_bytes": 4000, "held_out": 0.1, "drop_duplicates": True, "part": (2, 3)} | other
+    options = {
+        "chunk_bytes": 4000,
+        "held_out": 0.1,
+        "drop_duplicates": True,
+        "part": (2, 3),
+    } | other
     documents = make_documents(2, 120)
     documents += documents[::5]
     if options.pop("documents", False):
@@ -369,11 +376,11 @@ def split_keys(store: Store, split: str) -> list[int]:
 
 
 @pytest.mark.parametrize("share", [0.05, 0.3])
-def test_splits_are_disjoint_cover_everything_and_have_their_share(
+def test_splits_are_disseparators_cover_everything_and_have_their_share(
     tmp_path: Path, pieces: Path, share: float
 ) -> None:
     documents = make_documents(4, 1500, sentences=(1, 3), words=(0, 2))
-    store = make_store(tmp_path / "store", documents, pieces, unit_bytes=3000, held_out=share)
+    store = make_store(tmp_path / "store", documents, pieces, chunk_bytes=3000, held_out=share)
     train, held_out = split_keys(store, "train"), split_keys(store, "held_out")
     assert len(train) == len(set(train))
     assert not set(train) & set(held_out)
@@ -386,7 +393,7 @@ def test_a_document_is_held_out_by_its_text_alone(tmp_path: Path, pieces: Path) 
     documents = make_documents(5, 300, sentences=(1, 3), words=(0, 2))
     one = make_store(tmp_path / "a" / "store", documents, pieces, held_out=0.2)
     two = make_store(
-        tmp_path / "b" / "store", documents[150:], pieces, held_out=0.2, unit_bytes=999
+        tmp_path / "b" / "store", documents[150:], pieces, held_out=0.2, chunk_bytes=999
     )
     assert set(split_keys(two, "held_out")) < set(split_keys(one, "held_out"))
     assert set(split_keys(two, "train")) < set(split_keys(one, "train"))
@@ -417,7 +424,7 @@ def test_duplicates_are_dropped_once_and_across_parts(parted: tuple[Store, list[
 
 def test_duplicates_stay_unless_asked(tmp_path: Path, pieces: Path) -> None:
     documents = make_documents(6, 20)
-    store = make_store(tmp_path / "store", documents * 2, pieces, unit_bytes=2000)
+    store = make_store(tmp_path / "store", documents * 2, pieces, chunk_bytes=2000)
     keys = split_keys(store, "all")
     assert len(keys) == 40
     assert len(set(keys)) == 20

@@ -1,4 +1,4 @@
-"""Reading units back: the same documents as a plain reader finds, however the input is cut."""
+"""Reading chunks back: the same documents as a plain reader finds, however the input is cut."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ import zstandard
 from hypothesis import given, settings
 
 from litebert.base.errors import FileError, FormatError
-from litebert.reading import cutting, decoders, records
+from litebert.reading import boundaries, decoders, records
+from litebert.reading.chunks import ReadSettings, split_chunks
 from litebert.reading.records import Document, Skipped, read_documents
-from litebert.reading.sources import ReadSettings, cut_units, find_sources
+from litebert.reading.sources import find_sources
 
 MIB = 2**20
 
@@ -47,16 +48,16 @@ COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
 
 
 def read(
-    name: Path | str, unit_bytes: int = 16 * MIB, **options: str
+    name: Path | str, chunk_bytes: int = 16 * MIB, **options: str
 ) -> tuple[list[Document], Skipped]:
-    """All documents of one input, every unit through a pickle as on its way to a worker."""
+    """All documents of one input, every chunk through a pickle as on its way to a worker."""
     reading = ReadSettings.build(options, "test")
     skipped = Skipped()
     documents: list[Document] = []
-    for source in find_sources([str(name)], reading):
-        for unit in cut_units(source, reading, unit_bytes):
+    for source in find_sources([str(name)], reading.format):
+        for chunk in split_chunks(source, reading, chunk_bytes):
             part = Skipped()
-            documents += read_documents(pickle.loads(pickle.dumps(unit)), reading, part)
+            documents += read_documents(pickle.loads(pickle.dumps(chunk)), reading, part)
             skipped.merge(part)
     return documents, skipped
 
@@ -67,11 +68,11 @@ def texts(documents: list[Document]) -> list[str | list[str] | None]:
 
 
 @contextmanager
-def small_pieces(size: int) -> Iterator[None]:
+def small_buffers(size: int) -> Iterator[None]:
     """Pieces of a few bytes, so that everything falls on an edge sooner or later."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cutting, "_SCAN", size)
-        patch.setattr(decoders, "PIECE", size)
+        patch.setattr(boundaries, "_SCAN", size)
+        patch.setattr(decoders, "BUFFER_BYTES", size)
         patch.setattr(decoders, "_INPUT", size)
         patch.setattr(decoders, "_ZSTD_INPUT", size)
         yield
@@ -104,7 +105,7 @@ WORDS = st.text(st.sampled_from("ab é한\U0001f600\u3000\u2028"), max_size=6)
 LINES = st.one_of(WORDS, st.sampled_from(["", "", " ", "\t", "\r"]))
 LINE_ENDS = st.sampled_from(["\n", "\r\n"])
 CELLS = st.text(st.sampled_from("ab,\"\n한;' "), max_size=6)
-UNITS = st.integers(1, 60)
+CHUNK_BYTES = st.integers(1, 60)
 SUFFIXES = st.sampled_from(list(COMPRESSORS))
 
 
@@ -114,40 +115,40 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def check(
-    folder: Path, name: str, content: bytes, expected: object, unit_bytes: int, **options: str
+    folder: Path, name: str, content: bytes, expected: object, chunk_bytes: int, **options: str
 ) -> None:
     """A file, its compressed copies and a pipe all give what the plain reader gave."""
     for suffix, compress in COMPRESSORS.items():
         path = folder / (name + suffix)
         path.write_bytes(compress(content))
-        with small_pieces(1 + unit_bytes % 5):
-            documents, skipped = read(path, unit_bytes, **options)
+        with small_buffers(1 + chunk_bytes % 5):
+            documents, skipped = read(path, chunk_bytes, **options)
         assert texts(documents) == expected
         assert not skipped.messages
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
-        documents, _ = read("-", unit_bytes, **{"format": path.suffixes[0][1:], **options})
+        documents, _ = read("-", chunk_bytes, **{"format": path.suffixes[0][1:], **options})
     assert texts(documents) == expected
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(LINES, max_size=12), LINE_ENDS, st.booleans(), st.booleans(), UNITS)
+@given(st.lists(LINES, max_size=12), LINE_ENDS, st.booleans(), st.booleans(), CHUNK_BYTES)
 def test_blank_lines_end_documents(
-    folder: Path, lines: list[str], line_end: str, bom: bool, as_sentences: bool, unit_bytes: int
+    folder: Path, lines: list[str], line_end: str, bom: bool, as_sentences: bool, chunk_bytes: int
 ) -> None:
     content = ("\ufeff" if bom else "").encode() + line_end.join(lines).encode()
     format = "sentences" if as_sentences else "paragraphs"
     expected = plain_documents(content, as_sentences)
-    check(folder, "a.txt", content, expected, unit_bytes, format=format)
+    check(folder, "a.txt", content, expected, chunk_bytes, format=format)
 
 
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.one_of(WORDS, st.lists(WORDS, max_size=3), st.none()), max_size=8),
-    LINE_ENDS, st.booleans(), st.booleans(), UNITS,
+    LINE_ENDS, st.booleans(), st.booleans(), CHUNK_BYTES,
 )  # fmt: skip
 def test_jsonl(
-    folder: Path, values: list[object], line_end: str, ascii: bool, last: bool, unit_bytes: int
+    folder: Path, values: list[object], line_end: str, ascii: bool, last: bool, chunk_bytes: int
 ) -> None:
     lines = [  # None stands for a blank line
         "" if value is None else json.dumps({"id": 1, "text": value}, ensure_ascii=ascii)
@@ -160,47 +161,47 @@ def test_jsonl(
             expected.append(value.strip())
         if isinstance(value, list) and "".join(value).strip():
             expected.append([one.strip() for one in value if one.strip()])
-    check(folder, "a.jsonl", content, expected, unit_bytes)
+    check(folder, "a.jsonl", content, expected, chunk_bytes)
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.tuples(CELLS, CELLS), max_size=8), LINE_ENDS, st.booleans(), UNITS)
+@given(st.lists(st.tuples(CELLS, CELLS), max_size=8), LINE_ENDS, st.booleans(), CHUNK_BYTES)
 def test_csv(
-    folder: Path, rows: list[tuple[str, str]], line_end: str, bom: bool, unit_bytes: int
+    folder: Path, rows: list[tuple[str, str]], line_end: str, bom: bool, chunk_bytes: int
 ) -> None:
     out = io.StringIO(newline="")
     csv.writer(out, lineterminator=line_end).writerows([("a\nname", "text"), *rows])
     content = out.getvalue().encode("utf-8-sig" if bom else "utf-8")
-    check(folder, "a.csv", content, plain_rows(content, "csv"), unit_bytes)
+    check(folder, "a.csv", content, plain_rows(content, "csv"), chunk_bytes)
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.tuples(CELLS, CELLS), max_size=8), LINE_ENDS, UNITS)
-def test_tsv(folder: Path, rows: list[tuple[str, str]], line_end: str, unit_bytes: int) -> None:
+@given(st.lists(st.tuples(CELLS, CELLS), max_size=8), LINE_ENDS, CHUNK_BYTES)
+def test_tsv(folder: Path, rows: list[tuple[str, str]], line_end: str, chunk_bytes: int) -> None:
     lines = ["text\tid", *("\t".join(row).replace("\n", " ") for row in rows)]
     content = line_end.join(lines).encode()
     expected = [text for line in lines[1:] if (text := line.split("\t")[0].strip())]
-    check(folder, "a.tsv", content, expected, unit_bytes)
+    check(folder, "a.tsv", content, expected, chunk_bytes)
 
 
 @settings(max_examples=20, deadline=None)
-@given(WORDS, UNITS)
-def test_a_whole_file_is_a_document(folder: Path, text: str, unit_bytes: int) -> None:
+@given(WORDS, CHUNK_BYTES)
+def test_a_whole_file_is_a_document(folder: Path, text: str, chunk_bytes: int) -> None:
     content = f"{text}\n\n{text}".encode()
     check(folder, "a.txt", content, [content.decode().strip()] if text.strip() else [],
-          unit_bytes, format="file")  # fmt: skip
+          chunk_bytes, format="file")  # fmt: skip
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.one_of(WORDS, st.lists(WORDS, max_size=2)), max_size=9), st.integers(1, 4),
        st.sampled_from([1, 200, 10_000]))  # fmt: skip
-def test_parquet(folder: Path, values: list[str | list[str]], rows: int, unit_bytes: int) -> None:
+def test_parquet(folder: Path, values: list[str | list[str]], rows: int, chunk_bytes: int) -> None:
     for kind in (str, list):
         cells = [value for value in values if isinstance(value, kind)]
         inner = pyarrow.string() if kind is str else pyarrow.list_(pyarrow.string())
         table = pyarrow.table({"id": range(len(cells)), "text": pyarrow.array(cells, inner)})
         pyarrow.parquet.write_table(table, folder / "a.parquet", row_group_size=rows)
-        documents, skipped = read(folder / "a.parquet", unit_bytes)
+        documents, skipped = read(folder / "a.parquet", chunk_bytes)
         stripped = [
             cell.strip() if isinstance(cell, str) else [one.strip() for one in cell if one.strip()]
             for cell in cells
@@ -212,9 +213,9 @@ def test_parquet(folder: Path, values: list[str | list[str]], rows: int, unit_by
 # Bad input
 
 
-def refusal(path: Path, unit_bytes: int = 16 * MIB, **options: str) -> str:
+def refusal(path: Path, chunk_bytes: int = 16 * MIB, **options: str) -> str:
     with pytest.raises(FileError) as caught:
-        read(path, unit_bytes, **options)
+        read(path, chunk_bytes, **options)
     message = str(caught.value)
     assert "\n" not in message
     assert str(path) in message
@@ -251,11 +252,11 @@ BAD_LINES = {
 def test_a_bad_json_line(tmp_path: Path, line: bytes, suffix: str) -> None:
     good = b'{"text": "' + b"good " * 1000 + b'"}\n'  # the bad line is not in the file's head
     path = write(tmp_path / f"a.jsonl{suffix}", good * 2 + line + b"\n" + good)
-    for unit_bytes in (1, 16 * MIB):
-        message = refusal(path, unit_bytes)
+    for chunk_bytes in (1, 16 * MIB):
+        message = refusal(path, chunk_bytes)
         assert BAD_LINES[line] in message
         assert ", line 3 (byte 10,0" in message
-        documents, skipped = read(path, unit_bytes, on_error="skip")
+        documents, skipped = read(path, chunk_bytes, on_error="skip")
         assert len(documents) == 3
         assert sum(skipped.counts.values()) == 1
         assert all(", line 3" in text for text in skipped.messages.values())
@@ -270,10 +271,10 @@ def test_whole_surrogate_pairs_are_characters(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
 def test_invalid_utf8_says_line_and_byte(tmp_path: Path, suffix: str, format: str) -> None:
     path = write(tmp_path / f"a.txt{suffix}", b"one\n\ntwo\nth\xe9ree\n\nfour\n")
-    for unit_bytes in (1, 100):
-        message = refusal(path, unit_bytes, format=format)
+    for chunk_bytes in (1, 100):
+        message = refusal(path, chunk_bytes, format=format)
         assert "line 4 (byte 11): not valid UTF-8 (0xe9)" in message
-        documents, skipped = read(path, unit_bytes, format=format, on_error="skip")
+        documents, skipped = read(path, chunk_bytes, format=format, on_error="skip")
         assert len(documents) == (0 if format == "file" else 2)
         assert skipped.counts == {"not valid UTF-8": 1}
 
@@ -300,10 +301,10 @@ BAD_ROWS = {
 @pytest.mark.parametrize("row", BAD_ROWS, ids=bytes.decode)
 def test_a_bad_csv_row(tmp_path: Path, row: bytes) -> None:
     path = write(tmp_path / "a.csv", b'text,id\n"two\nlines",1\n' + row + b"\n")
-    for unit_bytes in (1, 100):
-        assert BAD_ROWS[row] in refusal(path, unit_bytes)
-        assert ", line 4 (byte 22)" in refusal(path, unit_bytes)
-        documents, skipped = read(path, unit_bytes, on_error="skip")
+    for chunk_bytes in (1, 100):
+        assert BAD_ROWS[row] in refusal(path, chunk_bytes)
+        assert ", line 4 (byte 22)" in refusal(path, chunk_bytes)
+        documents, skipped = read(path, chunk_bytes, on_error="skip")
         assert texts(documents) == ["two\nlines"]
         assert sum(skipped.counts.values()) == 1
 
@@ -315,33 +316,33 @@ def test_a_bad_tsv_row(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
-@pytest.mark.parametrize("unit_bytes", [1, 64, 100_000])
+@pytest.mark.parametrize("chunk_bytes", [1, 64, 100_000])
 def test_a_record_beyond_the_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, unit_bytes: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, chunk_bytes: int
 ) -> None:
-    monkeypatch.setattr(cutting, "LARGEST_RECORD", 1000)
+    monkeypatch.setattr(boundaries, "LARGEST_RECORD", 1000)
     line = b'{"text": "%s"}\n'
     content = line % b"a" + line % (b"b" * 5000) + line % b"c" + line % (b"d" * 900)
     path = write(tmp_path / f"a.jsonl{suffix}", content)
-    assert "line 2 (byte 14): a line longer than 1,000 bytes" in refusal(path, unit_bytes)
-    documents, skipped = read(path, unit_bytes, on_error="skip")
+    assert "line 2 (byte 14): a line longer than 1,000 bytes" in refusal(path, chunk_bytes)
+    documents, skipped = read(path, chunk_bytes, on_error="skip")
     assert texts(documents) == ["a", "c", "d" * 900]
     assert skipped.counts == {"a line longer than 1,000 bytes": 1}
 
 
 @pytest.mark.parametrize("format", ["paragraphs", "sentences", "file", "csv"])
-@pytest.mark.parametrize("unit_bytes", [1, 64, 100_000])
+@pytest.mark.parametrize("chunk_bytes", [1, 64, 100_000])
 def test_other_records_beyond_the_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str, unit_bytes: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str, chunk_bytes: int
 ) -> None:
-    monkeypatch.setattr(cutting, "LARGEST_RECORD", 1000)
+    monkeypatch.setattr(boundaries, "LARGEST_RECORD", 1000)
     content = {"csv": b'text\na\n"' + b"b\n\n" * 5000 + b'"\nc\n'}.get(
         format, b"text\na\n\n" + b"b\n" * 5000 + b"\nc\n"
     )
     path = write(tmp_path / "a", content)
     reason = f"a {'record' if format == 'csv' else 'document'} longer than 1,000 bytes"
-    assert reason in refusal(path, unit_bytes, format=format)
-    documents, skipped = read(path, unit_bytes, format=format, on_error="skip")
+    assert reason in refusal(path, chunk_bytes, format=format)
+    documents, skipped = read(path, chunk_bytes, format=format, on_error="skip")
     assert len(documents) == (0 if format == "file" else 2)
     assert skipped.counts == {reason: 1}
     line = {"csv": "line 3 (byte 7)", "file": "line 1 (byte 0)"}.get(format, "line 4 (byte 8)")
@@ -374,10 +375,10 @@ def test_a_truncated_archive(tmp_path: Path, suffix: str) -> None:
     whole = COMPRESSORS[suffix]("\n".join(lines).encode())
     path = tmp_path / f"a.jsonl{suffix}"
     path.write_bytes(whole[: len(whole) * 2 // 3])
-    for unit_bytes in (50_000, 16 * MIB):
-        message = refusal(path, unit_bytes)
+    for chunk_bytes in (50_000, 16 * MIB):
+        message = refusal(path, chunk_bytes)
         assert "damaged or cut short, nothing readable after byte " in message
-        documents, skipped = read(path, unit_bytes, on_error="skip")
+        documents, skipped = read(path, chunk_bytes, on_error="skip")
         assert texts(documents) == [json.loads(line)["text"] for line in lines][: len(documents)]
         assert len(documents) > 500
         assert skipped.counts == {"damaged archive": 1}
@@ -400,10 +401,10 @@ def test_a_flipped_bit_in_an_archive(tmp_path: Path, suffix: str) -> None:
 def test_a_file_that_shrinks_is_noticed(tmp_path: Path) -> None:
     path = write(tmp_path / "a.txt", b"one\n\ntwo\n")
     reading = ReadSettings()
-    [unit] = cut_units(find_sources([str(path)], reading)[0], reading)
+    [chunk] = split_chunks(find_sources([str(path)])[0], reading)
     path.write_bytes(b"one")
     with pytest.raises(FileError, match="became shorter"):
-        list(read_documents(unit, reading, Skipped()))
+        list(read_documents(chunk, reading, Skipped()))
 
 
 def test_empty_documents_are_counted(tmp_path: Path) -> None:

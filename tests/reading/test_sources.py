@@ -1,4 +1,4 @@
-"""Finding and cutting sources: order, formats, the same units for the same content."""
+"""Finding and boundaries sources: order, formats, the same chunks for the same content."""
 
 from __future__ import annotations
 
@@ -22,14 +22,9 @@ import zstandard
 from hypothesis import given, settings
 
 from litebert.base.errors import FileError, FormatError, MissingExtraError, SettingsError
+from litebert.reading.chunks import ReadSettings, check_source, split_chunks
 from litebert.reading.records import Skipped, read_documents
-from litebert.reading.sources import (
-    ReadSettings,
-    Source,
-    check_source,
-    cut_units,
-    find_sources,
-)
+from litebert.reading.sources import Source, find_sources
 
 AUTO = ReadSettings()
 
@@ -41,14 +36,14 @@ def write(path: Path, content: bytes = b"words\n") -> Path:
 
 
 def names(inputs: list[str], format: str = "auto") -> list[str]:
-    return [source.name for source in find_sources(inputs, ReadSettings(format=format))]  # pyright: ignore
+    return [source.name for source in find_sources(inputs, format)]
 
 
-def texts(source: Source, reading: ReadSettings = AUTO, unit_bytes: int = 2**24) -> list[object]:
+def texts(source: Source, reading: ReadSettings = AUTO, chunk_bytes: int = 2**24) -> list[object]:
     return [
         document.text or document.sentences
-        for unit in cut_units(source, reading, unit_bytes)
-        for document in read_documents(unit, reading, Skipped())
+        for chunk in split_chunks(source, reading, chunk_bytes)
+        for document in read_documents(chunk, reading, Skipped())
     ]
 
 
@@ -67,7 +62,7 @@ def test_a_folder_is_read_in_the_order_of_its_paths(tree: Path) -> None:
     expected = ["Z", "a.parquet", "b/c.txt", "b-/d.jsonl.gz", "b.csv", "c.TXT.XZ", "x/y/z.text"]
     assert names(["in"]) == [f"in/{name}" for name in expected]
     assert names([str(tree / "in")]) == [f"{tree}/in/{name}" for name in expected]
-    sources = find_sources(["in"], AUTO)
+    sources = find_sources(["in"])
     assert [source.number for source in sources] == list(range(7))
     assert [source.format for source in sources] == [
         "paragraphs", "parquet", "paragraphs", "jsonl", "csv", "paragraphs", "paragraphs",
@@ -83,9 +78,9 @@ def test_a_format_that_is_set_chooses_the_files_of_a_folder(tree: Path) -> None:
 
 
 def test_files_are_read_whatever_their_extension(tree: Path) -> None:
-    [notes, hidden] = find_sources(["in/notes.md", "in/.hidden.txt"], AUTO)
+    [notes, hidden] = find_sources(["in/notes.md", "in/.hidden.txt"])
     assert (notes.format, hidden.format) == ("paragraphs", "paragraphs")
-    [table] = find_sources(["in/notes.md"], ReadSettings(format="csv"))
+    [table] = find_sources(["in/notes.md"], "csv")
     assert table.format == "csv"
 
 
@@ -130,30 +125,30 @@ def test_inputs_that_are_not_there(tree: Path) -> None:
 
 def test_a_source_that_is_removed_in_between(tmp_path: Path) -> None:
     path = write(tmp_path / "a.txt")
-    [source] = find_sources([str(path)], AUTO)
+    [source] = find_sources([str(path)])
     path.unlink()
     with pytest.raises(FileError, match="no such file"):
-        list(cut_units(source, AUTO))
+        list(split_chunks(source, AUTO))
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv", "a.tsv", "a.txt.gz", "a.csv.xz"])
 def test_an_empty_file_has_no_units(tmp_path: Path, name: str) -> None:
-    [source] = find_sources([str(write(tmp_path / name, b""))], AUTO)
+    [source] = find_sources([str(write(tmp_path / name, b""))])
     check_source(source, AUTO)
-    assert list(cut_units(source, AUTO)) == []
+    assert list(split_chunks(source, AUTO)) == []
     write(tmp_path / name, gzip.compress(b"", mtime=0) if name.endswith("gz") else b"")
-    assert list(cut_units(source, AUTO)) == []
+    assert list(split_chunks(source, AUTO)) == []
 
 
 def test_a_table_with_nothing_but_a_header_has_no_units(tmp_path: Path) -> None:
-    [source] = find_sources([str(write(tmp_path / "a.csv", b"text"))], AUTO)
-    assert list(cut_units(source, AUTO)) == []
+    [source] = find_sources([str(write(tmp_path / "a.csv", b"text"))])
+    assert list(split_chunks(source, AUTO)) == []
 
 
 def test_unit_bytes_must_be_positive(tmp_path: Path) -> None:
-    [source] = find_sources([str(write(tmp_path / "a.txt"))], AUTO)
-    with pytest.raises(SettingsError, match="unit_bytes = 0"):
-        list(cut_units(source, AUTO, 0))
+    [source] = find_sources([str(write(tmp_path / "a.txt"))])
+    with pytest.raises(SettingsError, match="chunk_bytes = 0"):
+        list(split_chunks(source, AUTO, 0))
 
 
 @settings(max_examples=60, deadline=None)
@@ -163,23 +158,25 @@ def test_unit_bytes_must_be_positive(tmp_path: Path) -> None:
     st.integers(1, 40),
 )
 def test_a_file_and_its_compressed_copy_are_cut_alike(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[str], format: str, unit_bytes: int
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], format: str, chunk_bytes: int
 ) -> None:
     folder = tmp_path_factory.mktemp("cut")
     content = "\n".join(["text,id\ttext", *lines]).encode()
     reading = ReadSettings(format=format, field="id\ttext" if format == "csv" else "text")  # pyright: ignore
     write(folder / "a", content)
     write(folder / "a.gz", gzip.compress(content, mtime=0))
-    plain, packed = find_sources([str(folder / "a"), str(folder / "a.gz")], reading)
-    ranges = [(unit.first_byte, unit.end_byte) for unit in cut_units(plain, reading, unit_bytes)]
-    units = list(cut_units(packed, reading, unit_bytes))
-    assert [(unit.first_byte, unit.end_byte) for unit in units] == ranges
-    assert all(unit.text == content[unit.first_byte : unit.end_byte] for unit in units)
-    assert all(unit.first_line == 1 + content[: unit.first_byte].count(b"\n") for unit in units)
-    assert [unit.number for unit in units] == list(range(len(units)))
+    plain, packed = find_sources([str(folder / "a"), str(folder / "a.gz")], format)
+    ranges = [
+        (chunk.first_byte, chunk.end_byte) for chunk in split_chunks(plain, reading, chunk_bytes)
+    ]
+    chunks = list(split_chunks(packed, reading, chunk_bytes))
+    assert [(chunk.first_byte, chunk.end_byte) for chunk in chunks] == ranges
+    assert all(chunk.text == content[chunk.first_byte : chunk.end_byte] for chunk in chunks)
+    assert all(chunk.first_line == 1 + content[: chunk.first_byte].count(b"\n") for chunk in chunks)
+    assert [chunk.number for chunk in chunks] == list(range(len(chunks)))
     assert all(left[1] == right[0] for left, right in pairwise(ranges))
     if format in ("jsonl", "tsv"):  # a boundary is never far
-        assert all(stop - start <= 2 * unit_bytes + 20 for start, stop in ranges)
+        assert all(stop - start <= 2 * chunk_bytes + 20 for start, stop in ranges)
 
 
 def test_progress_ends_at_the_size_of_the_file(tmp_path: Path) -> None:
@@ -187,8 +184,8 @@ def test_progress_ends_at_the_size_of_the_file(tmp_path: Path) -> None:
     write(tmp_path / "a.txt", content)
     write(tmp_path / "b.txt.gz", gzip.compress(content, mtime=0))
     write(tmp_path / "c.txt.zst", zstandard.compress(content))
-    for source in find_sources([str(tmp_path)], AUTO):
-        consumed = [unit.consumed for unit in cut_units(source, AUTO, 1000)]
+    for source in find_sources([str(tmp_path)]):
+        consumed = [chunk.consumed for chunk in split_chunks(source, AUTO, 1000)]
         assert len(consumed) == 10
         assert consumed == sorted(consumed)
         assert consumed[-1] == source.size
@@ -229,8 +226,8 @@ def test_binary_files_are_named(tmp_path: Path, name: str, file: str) -> None:
     if file.endswith("xz"):
         path = write(tmp_path / "a.txt.zst", zstandard.compress(content))
     skip = ReadSettings(on_error="skip")
-    [source] = find_sources([str(path)], skip)
-    for look in (check_source, lambda *given: next(cut_units(*given))):
+    [source] = find_sources([str(path)])
+    for look in (check_source, lambda *given: next(split_chunks(*given))):
         with pytest.raises(FormatError, match=message) as caught:
             look(source, skip)
         assert str(caught.value).startswith(f"{path}: ")
@@ -255,8 +252,8 @@ def test_files_that_are_not_what_they_should_be(
 ) -> None:
     path = write(tmp_path / name, content)
     skip = ReadSettings(on_error="skip")
-    [source] = find_sources([str(path)], skip)
-    for look in (check_source, lambda *given: next(cut_units(*given))):
+    [source] = find_sources([str(path)])
+    for look in (check_source, lambda *given: next(split_chunks(*given))):
         with pytest.raises(FormatError, match=re.escape(message)) as caught:
             look(source, skip)
         assert len(str(caught.value)) < 600
@@ -264,19 +261,19 @@ def test_files_that_are_not_what_they_should_be(
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"one\n\ntwo\nthree")))
-    [source] = find_sources(["-"], AUTO)
+    [source] = find_sources(["-"])
     assert (source.format, source.size) == ("paragraphs", None)
-    assert texts(source, unit_bytes=1) == ["one", "two\nthree"]
+    assert texts(source, chunk_bytes=1) == ["one", "two\nthree"]
 
 
 def test_a_named_pipe_is_read_once(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.jsonl"
     os.mkfifo(pipe)
-    [source] = find_sources([str(pipe)], AUTO)
+    [source] = find_sources([str(pipe)])
     check_source(source, AUTO)  # must not swallow anything
     feeder = threading.Thread(target=pipe.write_bytes, args=(b'{"text": "a"}\n{"text": "b"}\n',))
     feeder.start()
-    assert texts(source, unit_bytes=1) == ["a", "b"]
+    assert texts(source, chunk_bytes=1) == ["a", "b"]
     feeder.join()
 
 
@@ -295,9 +292,9 @@ def test_missing_extras(
     monkeypatch.setitem(sys.modules, module, None)
     if not name.startswith("hf:"):
         write(tree / name, zstandard.compress(b"words"))
-    [source] = find_sources([name], AUTO)
+    [source] = find_sources([name])
     with pytest.raises(MissingExtraError, match=message):
-        list(cut_units(source, AUTO))
+        list(split_chunks(source, AUTO))
 
 
 class TestDatasets:
@@ -314,14 +311,14 @@ class TestDatasets:
         values = ["one é", ["two", "three"], " "]
         lines = [json.dumps({"id": 1, "text": [v] if isinstance(v, str) else v}) for v in values]
         write(tmp_path / "words/train.jsonl", "\n".join(lines).encode())
-        [source] = find_sources([f"hf:{tmp_path}/words:train"], AUTO)
+        [source] = find_sources([f"hf:{tmp_path}/words:train"])
         assert (source.format, source.size) == ("jsonl", None)
-        assert texts(source, unit_bytes=1) == [["one é"], ["two", "three"]]
+        assert texts(source, chunk_bytes=1) == [["one é"], ["two", "three"]]
         with pytest.raises(FormatError, match="no column 'body'; there are 'id', 'text'"):
-            list(cut_units(source, ReadSettings(field="body")))
-        [wrong] = find_sources([f"hf:{tmp_path}/words:test"], AUTO)
+            list(split_chunks(source, ReadSettings(field="body")))
+        [wrong] = find_sources([f"hf:{tmp_path}/words:test"])
         with pytest.raises(FileError, match="cannot be read as a dataset"):
-            list(cut_units(wrong, AUTO))
+            list(split_chunks(wrong, AUTO))
 
     def test_a_saved_dataset(self, tmp_path: Path) -> None:
         import datasets
@@ -330,5 +327,5 @@ class TestDatasets:
         saved.save_to_disk(tmp_path / "saved")
         datasets.DatasetDict(dev=saved).save_to_disk(tmp_path / "split")
         for name in ("saved", "split:dev"):
-            [source] = find_sources([f"hf:{tmp_path}/{name}"], AUTO)
+            [source] = find_sources([f"hf:{tmp_path}/{name}"])
             assert texts(source) == ["one\ntwo", "three"]

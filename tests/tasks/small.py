@@ -7,17 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from litebert.finetuning.recipe import Recipe
 from litebert.model.config import EncoderConfig
 from litebert.model.model import Model
-from litebert.tasks.base import TaskSettings
-from litebert.tasks.examples import (
-    Answer,
-    ChoiceExample,
-    QuestionExample,
-    TaggedExample,
-    TextExample,
-)
-from litebert.tasks.recipe import Recipe
+from litebert.tasks.multiple_choice import ChoiceExample
+from litebert.tasks.questions import Answer, QuestionExample
+from litebert.tasks.registry import find_kind
+from litebert.tasks.tagging import TaggedExample
+from litebert.tasks.task import TaskSettings
+from litebert.tasks.texts import TextExample
 from litebert.text.tokenizer import load_tokenizer
 from tests.corpus.stores import write_wordpiece
 
@@ -81,7 +79,7 @@ def choices() -> list[ChoiceExample]:
 
 
 def settings(kind: str, **more: Any) -> TaskSettings:
-    return TaskSettings.build({"name": kind, "kind": kind, **more}, "test")
+    return find_kind(kind).settings_class.build({"name": kind, "kind": kind, **more}, "test")
 
 
 TWO, TAGS = ("no", "yes"), ("O", "B-x", "I-x")
@@ -104,12 +102,12 @@ TASKS: dict[str, tuple[TaskSettings, list[Any], str]] = {
     ),
     "qa": (settings("qa", metrics=("f1", "exact")), questions(False), "ForQuestionAnswering"),
     "qa-impossible": (
-        settings("qa", metrics=("best_f1", "best_exact"), impossible=True), questions(True),
+        settings("qa", metrics=("best_f1", "best_exact"), has_unanswerable=True), questions(True),
         "ForQuestionAnswering",
     ),
     "qa-conditional": (
-        settings("qa", metrics=("best_f1",), impossible=True, conditional=True), questions(True),
-        "Model",
+        settings("qa", metrics=("best_f1",), has_unanswerable=True, conditional_head=True),
+        questions(True), "Model",
     ),
     "choice": (
         settings("choice", metrics=("accuracy",), options=3), choices(), "ForMultipleChoice",
@@ -118,20 +116,19 @@ TASKS: dict[str, tuple[TaskSettings, list[Any], str]] = {
         settings("classify", metrics=("accuracy",), labels=TWO), texts(lambda i: TWO[i % 2]),
         "Model",
     ),
-    "pair-apart": (
+    "pair-bi-encoder": (
         settings("pair", metrics=("accuracy",), labels=TWO), pairs(lambda i: TWO[i // 2 % 2]),
         "Model",
     ),
-    "regress-apart": (
+    "regress-bi-encoder": (
         settings("regress", metrics=("pearson",)), pairs(lambda i: i / 4), "Model",
     ),
 }  # fmt: skip
 
 
 def recipe(name: str, steps: int = 150) -> Recipe:
-    last = name.split("-")[-1]
-    pooling = last if last in ("mean", "apart") else "first"
     return Recipe(
-        steps=steps, batch=8, rate=3e-3, classifier_dropout=0.0, dropout=0.0, length=32, looks=1,
-        pooling=pooling, conditional=name.endswith("conditional"),
+        steps=steps, batch_size=8, learning_rate=3e-3, classifier_dropout=0.0, dropout=0.0,
+        max_length=32, evaluations=1, pooling="mean" if name.endswith("mean") else "first",
+        bi_encoder=name.endswith("bi-encoder"), conditional_head=name.endswith("conditional"),
     )  # fmt: skip

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 
 from litebert.base.errors import SettingsError
-from litebert.tasks.scores.entities import Entity, entities, entity_scores, split_tag
-from litebert.tasks.scores.metrics import LabelScore
+from litebert.tasks.metrics.classification import LabelScore
+from litebert.tasks.metrics.entities import Entity, entities, entity_scores, split_tag
 
 PERSON, PLACE = Entity("PER", 0, 2), Entity("LOC", 2, 3)
 SCHEMES = {
@@ -107,15 +107,15 @@ def scored(right: int, guessed: int, count: int) -> tuple[float, float, float, i
 
 
 def as_tuple(score: LabelScore) -> tuple[float, float, float, int]:
-    return score.precision, score.recall, score.f1, score.count
+    return score.precision, score.recall, score.f1, score.support
 
 
 @given(sentences)
 @settings(max_examples=200, deadline=None, derandomize=True)
 def test_scores_are_conlls(pairs: list[list[tuple[str, str]]]) -> None:
-    truth = [[pair[0] for pair in sentence] for sentence in pairs]
-    guess = [[pair[1] for pair in sentence] for sentence in pairs]
-    found, counts = entity_scores(truth, guess), conll_counts(pairs)
+    labels = [[pair[0] for pair in sentence] for sentence in pairs]
+    predictions = [[pair[1] for pair in sentence] for sentence in pairs]
+    found, counts = entity_scores(labels, predictions), conll_counts(pairs)
     assert list(found.types) == sorted(counts)
     for name, count in counts.items():
         assert as_tuple(found.types[name]) == pytest.approx(scored(*count))
@@ -124,9 +124,9 @@ def test_scores_are_conlls(pairs: list[list[tuple[str, str]]]) -> None:
 
 
 def test_boundaries_and_types_both_count() -> None:
-    truth = [["B-PER", "I-PER", "O", "B-LOC"], ["B-ORG"]]
-    guess = [["B-PER", "O", "O", "B-LOC"], ["B-LOC"]]
-    found = entity_scores(truth, guess)
+    labels = [["B-PER", "I-PER", "O", "B-LOC"], ["B-ORG"]]
+    predictions = [["B-PER", "O", "O", "B-LOC"], ["B-LOC"]]
+    found = entity_scores(labels, predictions)
     assert found.overall == LabelScore(1 / 3, 1 / 3, 1 / 3, 3)
     assert found.types == {
         "LOC": LabelScore(0.5, 1.0, 2 / 3, 1),
@@ -149,7 +149,7 @@ def test_what_is_no_tag_is_said(tag: str) -> None:
 
 
 def test_lengths_must_match() -> None:
-    with pytest.raises(SettingsError, match="sentence 1 has 2 tags and 1 guesses"):
+    with pytest.raises(SettingsError, match="sentence 1 has 2 tags and 1 predictions"):
         entity_scores([["O"], ["O", "O"]], [["O"], ["O"]])
-    with pytest.raises(SettingsError, match="1 tagged sentences and 2 guesses"):
+    with pytest.raises(SettingsError, match="1 tagged sentences and 2 predictions"):
         entity_scores([["O"]], [["O"], ["O"]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from litebert.tasks.base import TaskSettings
-from litebert.tasks.classification import fit_pair
-from litebert.tasks.examples import Answer, QuestionExample, TaggedExample, TextExample
+from litebert.base.errors import LitebertError
+from litebert.tasks import featurize
 from litebert.tasks.features import Features, join_features, take
-from litebert.tasks.question_answering import QuestionAnswering
-from litebert.tasks.registry import build_task
+from litebert.tasks.question_answering import QuestionAnswering, QuestionSettings
+from litebert.tasks.questions import Answer, QuestionExample
+from litebert.tasks.registry import load_task
+from litebert.tasks.tagging import TaggedExample
+from litebert.tasks.texts import TextExample, fit_pair
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from tests.corpus.stores import write_pieces, write_wordpiece
 
@@ -33,7 +36,7 @@ def tokenizer(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Tokeniz
 
 def task(kind: str, **more: Any) -> Any:
     tree = {"name": kind, "kind": kind, "metrics": ("accuracy",), "labels": ("a", "b"), **more}
-    return build_task(TaskSettings.build(tree, "test"))
+    return load_task(tree, "test")
 
 
 def rows(features: Features) -> list[list[int]]:
@@ -59,7 +62,7 @@ def test_windows_show_every_token(
     tokenizer: Tokenizer, words: list[str], length: int, step: int
 ) -> None:
     wanted = tokenizer.encode(" ".join(words))
-    made = task("classify", length=length, long="stride", stride=step).features(
+    made = task("classify", max_length=length, overflow="stride", stride=step).features(
         [TextExample("0", " ".join(words), None, "a")], tokenizer
     )
     seen = [row[1:-1] for row in rows(made)]
@@ -68,15 +71,15 @@ def test_windows_show_every_token(
     for number, row in enumerate(seen):
         assert row == wanted[number * hop : number * hop + length - 2]
     assert (len(seen) - 1) * hop + len(seen[-1]) == len(wanted)
-    assert made.divided == (len(seen) > 1)
-    assert made.shortened == 0
+    assert made.windowed == (len(seen) > 1)
+    assert made.truncated == 0
 
 
 def test_a_long_text_is_cut_off_and_counted(tokenizer: Tokenizer) -> None:
     examples = [TextExample(str(i), " ".join(WORDS[:i]), None, "b") for i in (3, 6, 7)]
-    made = task("classify", length=8).features(examples, tokenizer)
+    made = task("classify", max_length=8).features(examples, tokenizer)
     assert made.batch.lengths.tolist() == [5, 8, 8]
-    assert made.shortened == 1
+    assert made.truncated == 1
     assert made.batch.labels.tolist() == [1, 1, 1]
     special = tokenizer.special
     assert all(row[0] == special.cls and row[-1] == special.sep for row in rows(made))
@@ -86,11 +89,13 @@ def test_a_long_text_is_cut_off_and_counted(tokenizer: Tokenizer) -> None:
 @calm
 def test_every_word_is_asked_once(tokenizer: Tokenizer, words: list[str], length: int) -> None:
     tags = tuple("ab"[i % 2] for i in range(len(words)))
-    made = task("tag", length=length).features([TaggedExample("0", tuple(words), tags)], tokenizer)
+    made = task("tag", max_length=length).features(
+        [TaggedExample("0", tuple(words), tags)], tokenizer
+    )
     batch = made.batch
     assert batch.targets.tolist() == [i % 2 for i in range(len(words))]
-    pieces = [tokenizer.encode(word)[0] for word in words]
-    assert batch.ids[batch.positions].tolist() == pieces
+    firsts = [tokenizer.encode(word)[0] for word in words]
+    assert batch.ids[batch.positions].tolist() == firsts
     assert (batch.lengths <= length).all()
 
 
@@ -103,26 +108,24 @@ def test_answers_come_back_to_the_letter(
     tokenizer: Tokenizer, words: list[str], at: int, size: int, length: int, stride: int
 ) -> None:
     at = min(at, len(words) - 1)
-    passage = "  ".join(words)  # two spaces: offsets of the original, not of the cleaned text
+    passage = "  ".join(words)  # two spaces: offsets of the original, not of the normalized text
     answer = "  ".join(words[at : at + size])
     start = len("  ".join(words[:at])) + (2 if at else 0)
     example = QuestionExample("0", "w1q w2q", passage, (Answer(answer, start),), False)
-    made = task("qa", length=length, stride=stride).features([example], tokenizer)
+    made = task("qa", max_length=length, stride=stride).features([example], tokenizer)
     batch, found = made.batch, 0
-    assert made.offsets is not None
     for number in range(len(batch)):
         first, last, missing = batch.labels[number].tolist()
         if missing:
             assert (first, last) == (0, 0)
             continue
         found += 1
-        places = made.offsets[batch.starts[number] :]
+        places = made.extras["offsets"][batch.starts[number] :]
         assert passage[places[first, 0] : places[last, 1]] == answer
     # Windows overlap by room - stride tokens, so an answer no longer than that is whole somewhere.
     room = length - 4 - 1
     assert found or len(words[at : at + size]) > room - min(stride, room)
-    assert made.owned is not None
-    assert made.owned[batch.inside].sum() == len(tokenizer.encode(passage))
+    assert made.extras["owned"][batch.is_text].sum() == len(tokenizer.encode(passage))
 
 
 @given(lengths=st.lists(st.integers(1, 12), min_size=1, max_size=8), seed=st.integers(0, 99))
@@ -132,60 +135,54 @@ def test_taking_sequences_out(tokenizer: Tokenizer, lengths: list[int], seed: in
         TaggedExample(str(i), tuple(WORDS[i : i + n]), tuple("ab"[k % 2] for k in range(n)))
         for i, n in enumerate(lengths)
     ]
-    made = task("tag", length=32).features(examples, tokenizer)
+    made = task("tag", max_length=32).features(examples, tokenizer)
     order = np.random.default_rng(seed).permutation(len(examples))
     taken = take(made.batch, order)
     for place, number in enumerate(order.tolist()):
-        one, other = taken.part(place, place + 1), made.batch.part(number, number + 1)
+        one, other = taken.slice(place, place + 1), made.batch.slice(number, number + 1)
         for name in ("ids", "types", "inside", "lengths", "keys", "positions", "targets"):
             assert getattr(one, name).tolist() == getattr(other, name).tolist(), name
 
 
 def test_parts_join_to_the_whole(tokenizer: Tokenizer) -> None:
     examples = [QuestionExample(str(i), WORDS[i], " ".join(WORDS[i:]), (), True) for i in range(12)]
-    made = task("qa", length=16, stride=4)
+    made = task("qa", max_length=16, stride=4)
     whole = made.features(examples, tokenizer)
     joined = join_features([made.features(examples[:5], tokenizer),
                             made.features(examples[5:], tokenizer)])  # fmt: skip
     for name in ("ids", "lengths", "keys", "labels"):
         np.testing.assert_array_equal(getattr(joined.batch, name), getattr(whole.batch, name))
-    np.testing.assert_array_equal(joined.offsets, whole.offsets)
-    np.testing.assert_array_equal(joined.owned, whole.owned)
-    assert (joined.divided, joined.shortened) == (whole.divided, whole.shortened)
+    np.testing.assert_array_equal(joined.extras["offsets"], whole.extras["offsets"])
+    np.testing.assert_array_equal(joined.extras["owned"], whole.extras["owned"])
+    assert (joined.windowed, joined.truncated) == (whole.windowed, whole.truncated)
 
 
-def test_the_cache_gives_the_same(
-    tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from litebert.tasks import making
+class Deadly(QuestionAnswering):
+    """Whoever makes its features is killed, as for want of memory."""
 
-    monkeypatch.setenv("LITEBERT_CACHE", str(tmp_path))
-    monkeypatch.setattr(making, "WORTH_KEEPING", 0.0)
-    examples = [QuestionExample("0", WORDS[1], " ".join(WORDS), (), True)]
-    made = task("qa", length=16, stride=4)
-    first = making.make_features(made, examples, tokenizer, tmp_path)
-    (kept,) = tmp_path.rglob("*.safetensors")
-    calls: list[int] = []
-    monkeypatch.setattr(type(made), "features", lambda *_: calls.append(1))
-    again = making.make_features(made, examples, tokenizer, tmp_path)
-    assert not calls
-    np.testing.assert_array_equal(again.batch.ids, first.batch.ids)
-    np.testing.assert_array_equal(again.offsets, first.offsets)
-    monkeypatch.undo()
-    monkeypatch.setenv("LITEBERT_CACHE", str(tmp_path))
-    whole = kept.read_bytes()
-    ids = whole.index(first.batch.ids.tobytes())
-    flipped = whole[:ids] + bytes([whole[ids] ^ 1]) + whole[ids + 1 :]
-    for damaged in (whole[:100], b"", flipped):
-        kept.write_bytes(damaged)
-        mended = making.make_features(made, examples, tokenizer, tmp_path)
-        np.testing.assert_array_equal(mended.batch.ids, first.batch.ids)
+    def features(self, examples: Any, tokenizer: Tokenizer) -> Features:
+        os._exit(9)
+
+
+def test_several_processes_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_wordpiece(tmp_path / "tokenizer")
+    tokenizer = load_tokenizer(folder)
+    examples = [QuestionExample(str(i), WORDS[i], " ".join(WORDS[i:]), (), True) for i in range(9)]
+    made = task("qa", max_length=16, stride=4)
+    whole = made.features(examples, tokenizer)
+    monkeypatch.setattr(featurize, "WORTH_A_PROCESS", 1)
+    monkeypatch.setattr(featurize, "cores", lambda: 2)
+    joined = featurize.make_features(made, examples, tokenizer, folder)
+    np.testing.assert_array_equal(joined.batch.ids, whole.batch.ids)
+    np.testing.assert_array_equal(joined.example_of, whole.example_of)
+    with pytest.raises(LitebertError, match="a worker process was killed"):
+        featurize.make_features(Deadly(made.settings), examples, tokenizer, folder)
 
 
 @pytest.mark.parametrize(("tokens", "room"), [(300, 50), (51, 50), (50, 50), (7, 3), (5, 1)])
 def test_windows_overlap_whatever_the_stride(tokens: int, room: int) -> None:
     """A stride longer than a window would leave text between two windows, or cut answers there."""
-    made = TaskSettings(name="qa", kind="qa", metrics=("f1",), length=64, stride=128)
+    made = QuestionSettings(name="qa", kind="qa", metrics=("f1",), max_length=64, stride=128)
     windows = QuestionAnswering(made)._windows(tokens, room)
     assert windows[0][0] == 0
     assert windows[-1][1] == tokens

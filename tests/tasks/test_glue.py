@@ -8,15 +8,19 @@ from pathlib import Path
 import pytest
 
 from litebert.base.errors import FileError, FormatError, SettingsError
-from litebert.tasks.examples import TextExample
-from litebert.tasks.files.glue import GLUE, read_glue
-from litebert.tasks.files.glue_submission import (
+from litebert.tasks.metrics.classification import CLASSIFICATION_METRICS
+from litebert.tasks.metrics.correlation import CORRELATION_METRICS
+from litebert.tasks.published.glue import read_glue
+from litebert.tasks.published.glue_submission import (
     SUBMISSION_FILES,
     submission_file,
     submission_text,
     write_submission,
 )
-from litebert.tasks.scores.metrics import METRICS
+from litebert.tasks.published.glue_tasks import GLUE
+from litebert.tasks.texts import TextExample
+
+METRICS = {**CLASSIFICATION_METRICS, **CORRELATION_METRICS}
 
 MNLI_START = (
     "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse"
@@ -237,19 +241,19 @@ def test_submission_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "guesses", "message"),
+    ("name", "predictions", "message"),
     [
-        ("rte", [("0", "1")], "the guess '1' is not one of entailment, not_entailment"),
-        ("sts-b", [("0", float("nan"))], "the guess nan is not a number"),
-        ("sts-b", [("0", "4")], "the guess '4' is not a number"),
-        ("wnli", [("0", "1"), ("0", "0")], "two guesses for the example '0'"),
+        ("rte", [("0", "1")], "the prediction '1' is not one of entailment, not_entailment"),
+        ("sts-b", [("0", float("nan"))], "the prediction nan is not a number"),
+        ("sts-b", [("0", "4")], "the prediction '4' is not a number"),
+        ("wnli", [("0", "1"), ("0", "0")], "two predictions for the example '0'"),
     ],
 )
-def test_guesses_that_cannot_be_sent(
-    name: str, guesses: list[tuple[str, str | float]], message: str
+def test_predictions_that_cannot_be_sent(
+    name: str, predictions: list[tuple[str, str | float]], message: str
 ) -> None:
     with pytest.raises(SettingsError) as error:
-        submission_text(name, guesses)
+        submission_text(name, predictions)
     assert message in str(error.value)
 
 

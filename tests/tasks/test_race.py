@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from litebert.base.errors import FileError, FormatError, SettingsError
-from litebert.tasks.examples import ChoiceExample
-from litebert.tasks.files.race import read_race
+from litebert.tasks.multiple_choice import ChoiceExample
+from litebert.tasks.published.race import read_race
 
 OPTIONS = ["a boat", "a cart", "a sledge", "a kite"]
 

@@ -13,13 +13,11 @@ import pytest
 from hypothesis import given, settings
 
 from litebert.base.errors import SettingsError
-from litebert.tasks.examples import Answer, QuestionExample
-from litebert.tasks.scores.squad_metrics import (
+from litebert.tasks.metrics.squad import (
     Version,
     answer_f1,
     best_threshold,
     exact_match,
-    gold_answers,
     normalize_answer,
     score_questions,
     silence,
@@ -27,6 +25,7 @@ from litebert.tasks.scores.squad_metrics import (
     squad_v2,
     with_threshold,
 )
+from litebert.tasks.questions import Answer, QuestionExample, gold_answers
 
 VERSIONS: list[Version] = ["1.1", "2.0"]
 words = st.sampled_from(
@@ -66,7 +65,7 @@ def test_all_ascii_punctuation_goes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gold", "guess", "expected"),
+    ("gold", "prediction", "expected"),
     [
         ("the cat sat", "Cat sat!", 1.0),
         ("cat sat", "cat", 2 / 3),
@@ -78,19 +77,19 @@ def test_all_ascii_punctuation_goes() -> None:
     ],
 )
 @pytest.mark.parametrize("version", VERSIONS)
-def test_f1_of_words(gold: str, guess: str, expected: float, version: Version) -> None:
-    assert answer_f1(gold, guess, version) == pytest.approx(expected)
+def test_f1_of_words(gold: str, prediction: str, expected: float, version: Version) -> None:
+    assert answer_f1(gold, prediction, version) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("gold", "guess"), [("", ""), ("the", ""), (".", "a"), ("", "!")])
-def test_two_empty_texts_agree_in_2_0_alone(gold: str, guess: str) -> None:
-    assert exact_match(gold, guess) == 1.0
-    assert (answer_f1(gold, guess, "2.0"), answer_f1(gold, guess, "1.1")) == (1.0, 0.0)
+@pytest.mark.parametrize(("gold", "prediction"), [("", ""), ("the", ""), (".", "a"), ("", "!")])
+def test_two_empty_texts_agree_in_2_0_alone(gold: str, prediction: str) -> None:
+    assert exact_match(gold, prediction) == 1.0
+    assert (answer_f1(gold, prediction, "2.0"), answer_f1(gold, prediction, "1.1")) == (1.0, 0.0)
 
 
-def slow_f1(gold: str, guess: str, version: Version) -> float:
+def slow_f1(gold: str, prediction: str, version: Version) -> float:
     """Precision, recall and their harmonic mean, as the scripts write it."""
-    left, right = normalize_answer(gold).split(), normalize_answer(guess).split()
+    left, right = normalize_answer(gold).split(), normalize_answer(prediction).split()
     if version == "2.0" and (len(left) == 0 or len(right) == 0):
         return float(left == right)
     same = sum((Counter(left) & Counter(right)).values())
@@ -104,13 +103,13 @@ def slow_f1(gold: str, guess: str, version: Version) -> float:
 @settings(max_examples=80, deadline=None, derandomize=True)
 def test_the_best_gold_counts(rows: list[tuple[list[str], str]]) -> None:
     golds = {f"q{number}": row[0] for number, row in enumerate(rows)}
-    guesses = {f"q{number}": row[1] for number, row in enumerate(rows)}
-    scores = score_questions(golds, guesses)
-    for number, (answers, guess) in enumerate(rows):
+    predictions = {f"q{number}": row[1] for number, row in enumerate(rows)}
+    scores = score_questions(golds, predictions)
+    for number, (answers, prediction) in enumerate(rows):
         kept = [answer for answer in answers if normalize_answer(answer)] or [""]
         assert scores.ids[number] == f"q{number}"
-        assert scores.exact[number] == max(exact_match(gold, guess) for gold in kept)
-        assert scores.f1[number] == pytest.approx(max(slow_f1(g, guess, "2.0") for g in kept))
+        assert scores.exact[number] == max(exact_match(gold, prediction) for gold in kept)
+        assert scores.f1[number] == pytest.approx(max(slow_f1(g, prediction, "2.0") for g in kept))
         assert scores.answerable[number] == bool(answers)
 
 
@@ -118,11 +117,11 @@ def test_the_best_gold_counts(rows: list[tuple[list[str], str]]) -> None:
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_version_1_1(rows: list[tuple[list[str], str]]) -> None:
     golds = {str(number): row[0] for number, row in enumerate(rows)}
-    guesses = {str(number): row[1] for number, row in enumerate(rows)} | {"another": "x"}
-    exact = [max(exact_match(gold, guess) for gold in answers) for answers, guess in rows]
-    f1 = [max(slow_f1(gold, guess, "1.1") for gold in answers) for answers, guess in rows]
+    predictions = {str(number): row[1] for number, row in enumerate(rows)} | {"another": "x"}
+    exact = [max(exact_match(gold, prediction) for gold in answers) for answers, prediction in rows]
+    f1 = [max(slow_f1(gold, prediction, "1.1") for gold in answers) for answers, prediction in rows]
     expected = {"exact": 100 * np.mean(exact), "f1": 100 * np.mean(f1), "total": len(rows)}
-    assert squad_v1(golds, guesses) == pytest.approx(expected)
+    assert squad_v1(golds, predictions) == pytest.approx(expected)
 
 
 GOLDS = {"a": ["Paris", "the city of Paris"], "b": ["1066"], "c": [], "d": [], "e": ["."]}
@@ -155,7 +154,7 @@ def test_a_threshold_is_what_is_just_still_answered() -> None:
     assert (found["best_f1"], found["best_f1_thresh"]) == pytest.approx((100 * 3.8 / 5, 0.5))
     lower = squad_v2(GOLDS, GUESSES, odds, 0.4)
     assert lower["HasAns_f1"] == pytest.approx(100 / 3)
-    assert lower["best_f1"] == found["best_f1"]  # found on the guesses as they were
+    assert lower["best_f1"] == found["best_f1"]  # found on the predictions as they were
 
 
 def official_best(scores: list[float], answerable: list[bool], odds: list[float]) -> list[float]:
@@ -223,20 +222,22 @@ def test_best_and_applied_thresholds_agree(
     rows: list[tuple[list[str], str]], odds: list[int]
 ) -> None:
     golds = {str(number): row[0] for number, row in enumerate(rows)}
-    guesses = {str(number): row[1] for number, row in enumerate(rows)}
+    predictions = {str(number): row[1] for number, row in enumerate(rows)}
     no_answer = {str(number): float(odds[number]) for number in range(len(rows))}
-    report = squad_v2(golds, guesses, no_answer)
+    report = squad_v2(golds, predictions, no_answer)
     for name in ("exact", "f1"):
         threshold = report[f"best_{name}_thresh"]
-        applied = squad_v2(golds, guesses, no_answer, threshold)
+        applied = squad_v2(golds, predictions, no_answer, threshold)
         assert applied[name] == pytest.approx(report[f"best_{name}"])
         assert report[f"best_{name}"] >= report[name] - 1e-9
-    scores = with_threshold(score_questions(golds, guesses), no_answer, 1e9)
-    assert scores.f1.tolist() == score_questions(golds, guesses).f1.tolist()
+    scores = with_threshold(score_questions(golds, predictions), no_answer, 1e9)
+    assert scores.f1.tolist() == score_questions(golds, predictions).f1.tolist()
 
 
 def test_what_is_missing_is_said() -> None:
-    with pytest.raises(SettingsError, match="1 of 5 questions have no guess, the first of them d"):
+    with pytest.raises(
+        SettingsError, match="1 of 5 questions have no prediction, the first of them d"
+    ):
         squad_v2(GOLDS, dict.fromkeys("abce", ""))
     with pytest.raises(SettingsError, match="4 of 5 questions have no no-answer score"):
         squad_v2(GOLDS, GUESSES, {"a": 0.0})
@@ -268,10 +269,10 @@ def test_gold_answers_are_perfect(real_data: Path, version: Version, total: int)
         for question in paragraph["qas"]
     }
     # A few golds are a full stop, which is empty once normalised: the scripts take another.
-    guesses = {key: max(texts, key=len, default="") for key, texts in golds.items()}
-    found = squad_v1(golds, guesses) if version == "1.1" else squad_v2(golds, guesses)
+    predictions = {key: max(texts, key=len, default="") for key, texts in golds.items()}
+    found = squad_v1(golds, predictions) if version == "1.1" else squad_v2(golds, predictions)
     assert (found["exact"], found["f1"], found["total"]) == (100.0, 100.0, total)
-    guesses[next(key for key, texts in golds.items() if texts)] += " and more"
-    again = squad_v1(golds, guesses) if version == "1.1" else squad_v2(golds, guesses)
+    predictions[next(key for key, texts in golds.items() if texts)] += " and more"
+    again = squad_v1(golds, predictions) if version == "1.1" else squad_v2(golds, predictions)
     assert again["exact"] == pytest.approx(100 - 100 / total)
     assert again["exact"] < again["f1"] < 100

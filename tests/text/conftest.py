@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from litebert.text.tokenizer import Tokenizer
-from litebert.text.training import train_tokenizer
+from litebert.text.training import train_from_sentences
 
 ENGLISH = [
     "The grey cat sleeps on the warm windowsill (as it does every day).",
@@ -34,9 +34,9 @@ JAPANESE = [
     "電車が遅れたので、駅で友だちを二時間も待ちました。",
 ]
 SENTENCES = ENGLISH + KOREAN + JAPANESE
-CLEANINGS = ("english", "multilingual", "lower", "none")
-KINDS = ("sentencepiece", "wordpiece", "bytes")
-_SIZES = {"sentencepiece": 260, "wordpiece": 500, "bytes": 400}
+NORMALIZATIONS = ("english", "multilingual", "lower", "none")
+KINDS = ("sentencepiece", "wordpiece", "bpe")
+_SIZES = {"sentencepiece": 260, "wordpiece": 500, "bpe": 400}
 
 Trained = Callable[[str, str], Tokenizer]
 
@@ -53,14 +53,14 @@ def many_sentences() -> list[str]:
 
 @pytest.fixture(scope="session")
 def trained() -> Trained:
-    """A tokenizer by kind and cleaning."""
+    """A tokenizer by kind and normalization."""
     known: dict[tuple[str, str], Tokenizer] = {}
 
-    def get(kind: str, cleaning: str) -> Tokenizer:
-        if (kind, cleaning) not in known:
-            known[kind, cleaning] = train_tokenizer(
-                many_sentences(), kind, _SIZES[kind], cleaning, character_coverage=1.0
+    def get(kind: str, normalization: str) -> Tokenizer:
+        if (kind, normalization) not in known:
+            known[kind, normalization] = train_from_sentences(
+                many_sentences(), kind, _SIZES[kind], normalization, character_coverage=1.0
             )
-        return known[kind, cleaning]
+        return known[kind, normalization]
 
     return get

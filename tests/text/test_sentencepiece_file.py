@@ -12,8 +12,8 @@ import pytest
 import sentencepiece
 
 from litebert.base.errors import FormatError
+from litebert.text.backend import BadTokenizer
 from litebert.text.sentencepiece_file import (
-    BadModel,
     PieceType,
     charsmap_has_spaces,
     check_charsmap,
@@ -87,7 +87,7 @@ def test_a_rule_across_a_space_is_seen_and_words_are_not_cut(tmp_path: Path) -> 
     tokenizer = load_tokenizer(tmp_path / "m.model")
     assert not tokenizer._backend.splits_at_spaces
     assert tokenizer.encode_batch(["a b"])[0].tolist() == tokenizer.encode("c")
-    assert tokenizer.encode_aligned("a b").ids == tokenizer.encode("a b")
+    assert tokenizer.encode_with_offsets("a b").ids == tokenizer.encode("a b")
 
 
 def block(number: int, content: bytes) -> bytes:
@@ -122,14 +122,14 @@ GOOD = write_model(ROWS)
     (GOOD[:-2], "ends in the middle"),
 ])  # fmt: skip
 def test_bad_files_are_refused(data: bytes, message: str) -> None:
-    with pytest.raises(BadModel, match=message):
+    with pytest.raises(BadTokenizer, match=message):
         read_model(data)
 
 
 def test_a_missing_special_piece_is_named(tmp_path: Path) -> None:
     path = tmp_path / "x.model"
     path.write_bytes(write_model(ROWS[:4] + ROWS[5:]))
-    with pytest.raises(FormatError, match=r"no mask piece \(\[MASK\] or <mask>\)"):
+    with pytest.raises(FormatError, match=r"no mask token \(\[MASK\] or <mask>\)"):
         load_tokenizer(path)
 
 
@@ -155,7 +155,7 @@ def test_a_table_that_points_outside_is_refused(with_charsmap: bytes) -> None:
         b"\0\0\0\0" + b"\0" * 8,
         b"\0",
     ):
-        with pytest.raises(BadModel, match="normalization table"):
+        with pytest.raises(BadTokenizer, match="normalization table"):
             check_charsmap(broken)
 
 
@@ -180,14 +180,14 @@ for trial in range(tries):
     try:
         tokenizer = load_tokenizer(path)
         tokenizer.encode_batch(["The cat, 2,000 ﬁve ｶﾞ 한국", "e\\u0301 \\u3000 ①"])
-        tokenizer.encode_aligned("The ①② cat ｶﾞ")
+        tokenizer.encode_with_offsets("The ①② cat ｶﾞ")
     except LitebertError:
         refused += 1
 print(refused, tries)
 """
 
 
-@pytest.mark.parametrize("kind", ["sentencepiece", "wordpiece", "bytes", "charsmap"])
+@pytest.mark.parametrize("kind", ["sentencepiece", "wordpiece", "bpe", "charsmap"])
 def test_damaged_files_never_crash_the_process(
     trained: Trained, with_charsmap: bytes, kind: str, tmp_path: Path
 ) -> None:
@@ -197,7 +197,7 @@ def test_damaged_files_never_crash_the_process(
     else:
         trained(kind, "none").save(tmp_path)
         (tmp_path / "tokenizer_config.json").unlink()
-        names = {"wordpiece": "vocab.txt", "bytes": "vocab.json", "sentencepiece": "spiece.model"}
+        names = {"wordpiece": "vocab.txt", "bpe": "vocab.json", "sentencepiece": "spiece.model"}
         path = tmp_path / names[kind]
     command = [sys.executable, "-c", FUZZ, str(path), str(random.Random(kind).randrange(999))]
     run = subprocess.run(command, capture_output=True, text=True)

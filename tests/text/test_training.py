@@ -6,8 +6,7 @@ import sys
 import pytest
 
 from litebert.base.errors import SettingsError
-from litebert.text.sampling import reservoir
-from litebert.text.training import default_cleaning, train_tokenizer
+from litebert.text.training import default_normalization, reservoir, train_from_sentences
 
 from .conftest import ENGLISH, KINDS, many_sentences
 
@@ -15,87 +14,89 @@ from .conftest import ENGLISH, KINDS, many_sentences
 @pytest.mark.parametrize("kind", KINDS)
 def test_training_is_deterministic(kind: str) -> None:
     """In another process, where Python and the libraries hash with other seeds."""
-    size = {"sentencepiece": 260, "wordpiece": 420, "bytes": 400}[kind]
+    size = {"sentencepiece": 260, "wordpiece": 420, "bpe": 400}[kind]
     program = (
-        "from litebert.text.training import train_tokenizer\n"
+        "from litebert.text.training import train_from_sentences\n"
         "from tests.text.conftest import many_sentences\n"
-        f"print(train_tokenizer(many_sentences(), {kind!r}, {size}, sample=250).checksum)"
+        f"print(train_from_sentences(many_sentences(), {kind!r}, {size}, sample=250).checksum)"
     )
     command = [sys.executable, "-c", program]
     sums = {subprocess.run(command, capture_output=True, check=True).stdout for _ in range(2)}
-    sums.add(f"{train_tokenizer(many_sentences(), kind, size, sample=250).checksum}\n".encode())
+    sums.add(
+        f"{train_from_sentences(many_sentences(), kind, size, sample=250).checksum}\n".encode()
+    )
     assert len(sums) == 1
 
 
 def test_the_seed_and_the_sample_matter() -> None:
     sums = {
-        train_tokenizer(many_sentences(), "bytes", 300, sample=30, seed=seed).checksum
+        train_from_sentences(many_sentences(), "bpe", 300, sample=30, seed=seed).checksum
         for seed in (0, 1)
     }
     assert len(sums) == 2
 
 
-def test_the_default_cleaning() -> None:
-    assert default_cleaning("sentencepiece", "en") == "english"
-    assert default_cleaning("wordpiece", "en-GB") == "english"
-    assert default_cleaning("sentencepiece", "ko") == "multilingual"
-    assert default_cleaning("sentencepiece", "enm") == "multilingual"
-    assert default_cleaning("sentencepiece", None) == "multilingual"
-    assert default_cleaning("bytes", "en") == "none"
+def test_the_default_normalization() -> None:
+    assert default_normalization("sentencepiece", "en") == "english"
+    assert default_normalization("wordpiece", "en-GB") == "english"
+    assert default_normalization("sentencepiece", "ko") == "multilingual"
+    assert default_normalization("sentencepiece", "enm") == "multilingual"
+    assert default_normalization("sentencepiece", None) == "multilingual"
+    assert default_normalization("bpe", "en") == "none"
 
 
 def test_progress_counts_sentences() -> None:
     told: list[int] = []
-    train_tokenizer(["a b c"] * 10_005, "bytes", 262, progress=told.append)
+    train_from_sentences(["a b c"] * 10_005, "bpe", 262, progress=told.append)
     assert told == [10_000, 10_005]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_vocabulary_larger_than_the_text_supports(kind: str) -> None:
     with pytest.raises(
-        SettingsError, match=r"vocabulary 90,000 is larger .* use at most"
+        SettingsError, match=r"vocab_size 90,000 is larger .* use at most"
     ) as caught:
-        train_tokenizer(ENGLISH, kind, 90_000)
+        train_from_sentences(ENGLISH, kind, 90_000)
     largest = int(str(caught.value).split("at most ")[1].split(" ")[0].replace(",", ""))
-    assert train_tokenizer(ENGLISH, kind, largest).vocab_size == largest
+    assert train_from_sentences(ENGLISH, kind, largest).vocab_size == largest
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_vocabulary_too_small_for_the_characters(kind: str) -> None:
-    with pytest.raises(SettingsError, match="vocabulary 30 is too small"):
-        train_tokenizer(many_sentences(), kind, 30)
+    with pytest.raises(SettingsError, match="vocab_size 30 is too small"):
+        train_from_sentences(many_sentences(), kind, 30)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("text", [[], ["", "  \n"]])
 def test_no_text(kind: str, text: list[str]) -> None:
     with pytest.raises(SettingsError, match="no text"):
-        train_tokenizer(text, kind, 300)
+        train_from_sentences(text, kind, 300)
 
 
 def test_wrong_settings_are_named() -> None:
     for wrong, message in (
         ({"kind": "wordpeice"}, "did you mean 'wordpiece'"),
-        ({"cleaning": "soap"}, "cleaning 'soap'"),
-        ({"vocab_size": 0}, "vocabulary 0"),
+        ({"normalization": "soap"}, "normalization 'soap'"),
+        ({"vocab_size": 0}, "vocab_size 0"),
         ({"sample": 0}, "sample 0"),
         ({"character_coverage": 2}, "coverage 2"),
     ):
-        settings = {"kind": "bytes", "vocab_size": 300} | wrong
+        settings = {"kind": "bpe", "vocab_size": 300} | wrong
         with pytest.raises(SettingsError, match=message):
-            train_tokenizer(ENGLISH, **settings)
+            train_from_sentences(ENGLISH, **settings)
 
 
 def test_long_sentences_are_cut_and_not_dropped() -> None:
     text = " ".join([*many_sentences(), "zebra quiz"])
     assert len(text) > 8000
-    tokenizer = train_tokenizer([text], "sentencepiece", 260, character_coverage=1.0)
+    tokenizer = train_from_sentences([text], "sentencepiece", 260, character_coverage=1.0)
     assert tokenizer.special.unk not in tokenizer.encode("zebra quiz")
 
 
 def test_training_is_silent(capfd: pytest.CaptureFixture[str]) -> None:
     for kind in KINDS:
-        train_tokenizer(many_sentences(), kind, 300)
+        train_from_sentences(many_sentences(), kind, 300)
     assert capfd.readouterr() == ("", "")
 
 

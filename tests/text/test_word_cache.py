@@ -15,9 +15,9 @@ from litebert.text.ties import Ties
 from litebert.text.tokenizer import Tokenizer
 from litebert.text.word_cache import WordCache
 
-from .conftest import CLEANINGS, KINDS, SENTENCES, Trained
+from .conftest import KINDS, NORMALIZATIONS, SENTENCES, Trained
 
-EVERY = [(kind, cleaning) for kind in KINDS for cleaning in CLEANINGS]
+EVERY = [(kind, normalization) for kind in KINDS for normalization in NORMALIZATIONS]
 FRAGMENTS = st.sampled_from([
     "the", "cat", "Cat,", "ΟΔΟΣ", "Σ", "ς", "\u0301", "\u0308e", "¨", "´a", "\u200b", "\u00a0",
     "\t", "\n", "\u3000", "▁", "▁the", "漢字", "가", "\u1161", "が", "か\u3099", "lll", "llll",
@@ -37,11 +37,13 @@ def split(ids: np.ndarray, lengths: np.ndarray) -> list[list[int]]:
     return [part.tolist() for part in np.split(ids, ends[:-1])] if ends.size else []
 
 
-@pytest.mark.parametrize(("kind", "cleaning"), EVERY)
+@pytest.mark.parametrize(("kind", "normalization"), EVERY)
 @given(texts=st.lists(TEXT, max_size=5))
 @settings(max_examples=40, deadline=None, derandomize=True)
-def test_a_batch_is_its_texts(trained: Trained, kind: str, cleaning: str, texts: list[str]) -> None:
-    tokenizer = trained(kind, cleaning)
+def test_a_batch_is_its_texts(
+    trained: Trained, kind: str, normalization: str, texts: list[str]
+) -> None:
+    tokenizer = trained(kind, normalization)
     assert tokenizer._backend.splits_at_spaces
     assert split(*tokenizer.encode_batch(texts)) == tokenizer._encode_texts(texts)
 
@@ -82,9 +84,9 @@ def test_words_that_depend_on_their_text_have_it_encoded_whole() -> None:
         ]  # fmt: skip
 
 
-def test_ties_are_pieces_that_can_change_places() -> None:
-    pieces = ["<unk>", "k", "kk", "ha", "haha", "ana", "n", "a", "b", "▁"]
-    ties = Ties(pieces, np.array([True] + [False] * 9))
+def test_ties_are_tokens_that_can_change_places() -> None:
+    tokens = ["<unk>", "k", "kk", "ha", "haha", "ana", "n", "a", "b", "▁"]
+    ties = Ties(tokens, np.array([True] + [False] * 9))
     words = [[1, 2], [2, 2], [8, 3, 4], [5, 6, 7], [7, 6, 7], [0, 0], [], [9, 1], [1], [2]]
     assert sorted(ties.words(words)) == [0, 2, 3]
     assert ties.words([]) == []
@@ -113,8 +115,8 @@ def test_a_word_keeps_its_ids_where_the_librarys_rounding_would_change_them() ->
     text = "z " * 300 + "abc"
     library = tokenizer._encode_texts([text])[0]
     assert library[-2:] != alone[-2:]
-    encoding = tokenizer.encode_aligned(text)
+    encoding = tokenizer.encode_with_offsets(text)
     assert encoding.ids == tokenizer.encode(text)
     assert encoding.ids[-2:] == alone[-2:]
     assert encoding.offsets[-1][1] == len(text)
-    assert text[slice(*encoding.offsets[-2])] == tokenizer.pieces[alone[-2]]
+    assert text[slice(*encoding.offsets[-2])] == tokenizer.tokens[alone[-2]]

@@ -17,24 +17,24 @@ BY_SCRIPT = {
 }  # fmt: skip
 
 
-def table(kind: str, cleaning: str, pieces: list[str]) -> list[bool]:
-    return word_starts(kind, cleaning, pieces, np.zeros(len(pieces), bool)).tolist()
+def table(kind: str, normalization: str, tokens: list[str]) -> list[bool]:
+    return word_starts(kind, normalization, tokens, np.zeros(len(tokens), bool)).tolist()
 
 
 def test_english_follows_googles_rule() -> None:
     assert table("sentencepiece", "english", list(GOOGLE)) == list(GOOGLE.values())
 
 
-@pytest.mark.parametrize("cleaning", ["multilingual", "lower", "none"])
-def test_elsewhere_scripts_without_spaces_start_words(cleaning: str) -> None:
-    assert table("sentencepiece", cleaning, list(BY_SCRIPT)) == list(BY_SCRIPT.values())
+@pytest.mark.parametrize("normalization", ["multilingual", "lower", "none"])
+def test_elsewhere_scripts_without_spaces_start_words(normalization: str) -> None:
+    assert table("sentencepiece", normalization, list(BY_SCRIPT)) == list(BY_SCRIPT.values())
 
 
 def test_wordpiece_and_bytes() -> None:
     assert table("wordpiece", "english", ["the", "##the", "#", ","]) == [True, False, True, True]
-    assert table("bytes", "none", ["Ġthe", "the", "Ġ", "Ċ"]) == [True, False, True, False]
+    assert table("bpe", "none", ["Ġthe", "the", "Ġ", "Ċ"]) == [True, False, True, False]
 
 
-def test_special_pieces_are_words() -> None:
+def test_special_tokens_are_words() -> None:
     special = np.array([True, False])
-    assert word_starts("bytes", "none", ["<s>", "the"], special).tolist() == [True, False]
+    assert word_starts("bpe", "none", ["<s>", "the"], special).tolist() == [True, False]

@@ -1,1 +1,1 @@
-"""What every station stands on: settings, errors, files, the machine."""
+"""What every station stands on: settings, errors, files, the machine, batches, randomness."""

@@ -5,7 +5,7 @@
     ├── FileError                 a file that is missing, damaged, unsafe or in the way
     │   └── FormatError           a whole, readable file that is not what it should be
     ├── MissingExtraError         an optional dependency is not installed
-    └── DivergedError             the loss is no number any more
+    └── DivergedError             the loss is NaN or infinite
 
 A message says what, where, the value, and what to do. Mistakes of our own are `assert`s.
 """
@@ -48,14 +48,13 @@ class MissingExtraError(LitebertError):
 
 
 class DivergedError(LitebertError):
-    """Training whose loss is no number any more."""
+    """Training whose loss is NaN or infinite."""
 
 
 def lost_worker() -> LitebertError:
-    """What to say when a process of ours was killed; its work is kept and goes on."""
+    """What to say when a process of ours was killed; finished work is kept."""
     return LitebertError(
-        "a worker process was killed, perhaps for want of memory; "
-        "the same command continues where it stopped"
+        "a worker process was killed, perhaps for want of memory; run the same command to resume"
     )
 
 

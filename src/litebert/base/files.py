@@ -48,15 +48,15 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Write a JSON object for people to read: indented, in the given order."""
-    path.write_text(as_text(content), encoding="utf-8")
+    path.write_text(json_text(content), encoding="utf-8")
 
 
-def as_text(content: dict[str, Any]) -> str:
+def json_text(content: dict[str, Any]) -> str:
     """A JSON object as we write it."""
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_atomic(path: Path, content: bytes) -> None:
     """Write a file that is either whole or not there, and on disk when this returns."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -117,7 +117,7 @@ def read_manifest(folder: Path) -> dict[str, dict[str, Any]]:
     files = manifest.get("files")
     if not isinstance(files, dict) or not all(map(_is_entry, files, files.values())):
         files = None
-    if files is None or as_text(manifest) != (folder / MANIFEST).read_text(encoding="utf-8"):
+    if files is None or json_text(manifest) != (folder / MANIFEST).read_text(encoding="utf-8"):
         raise FormatError(f"{folder / MANIFEST}: damaged, or not a manifest; copy the folder again")
     return files
 
@@ -173,7 +173,7 @@ def new_folder(destination: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 
 @contextmanager
-def hold(folder: Path, command: str) -> Iterator[None]:
+def lock_folder(folder: Path, command: str) -> Iterator[None]:
     """A folder to ourselves while we work there; the lock goes with the process that holds it."""
     try:
         lock = (folder / "lock").open("a")

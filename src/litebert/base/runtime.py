@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import platform
 import resource
 import sys
@@ -46,11 +45,6 @@ def autocast(precision: Precision, device: torch.device) -> AbstractContextManag
     if resolve_precision(precision, device) == "fp32":
         return nullcontext()
     return torch.autocast(device.type, torch.bfloat16)
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def keep_freed_memory() -> bool:

@@ -1,64 +1,75 @@
-"""The command line: each command is a thin layer over a Python function of the same name.
+"""The command line: each command is a thin layer over a Python function of the same arguments.
 
-Heavy modules are imported inside the commands, so that `litebert --help` answers at once. A user's
-mistake prints one sentence and exits with 2; only our own mistakes show a traceback.
+Options, defaults and help come from the function's source (signature.py); what a command prints is
+in the module named by its row (commands.py), imported when the command runs, so that `--help`
+answers at once. A user's mistake prints one sentence and exits with 2; only our own mistakes show a
+traceback.
 """
 
 from __future__ import annotations
 
 import sys
+from importlib import import_module
+from typing import Any
 
 import typer
 
 from litebert.base.errors import LitebertError
-from litebert.cli import corpus, finetuning, models, plots, start, text, training
+from litebert.cli.commands import COMMANDS, GROUPS, Command
+from litebert.cli.signature import as_command
 
 HELP = """Train small language encoders from raw text and ship them: ALBERT and its siblings BERT,
 RoBERTa, ELECTRA and SpanBERT.
 
-The road: train a tokenizer, prepare a corpus, choose an encoder, plan what it costs, pretrain and
-evaluate it, move models in and out."""
+From text to a prediction: train a tokenizer, prepare a corpus, choose an encoder and plan what it
+costs, pretrain and evaluate it, fine-tune it for a task, predict."""
 
-START = "0  Start here"
-TEXT = "1  Prepare text"
-CHOOSE = "2  Choose and plan"
-TRAIN = "3  Train"
-USE = "4  Fine-tune and use"
-MOVE = "5  Move models in and out"
 
-app = typer.Typer(
-    name="litebert",
-    help=HELP,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-)
-tokenizer = typer.Typer(help="Train a tokenizer, or see what one does.", no_args_is_help=True)
+def build_app() -> typer.Typer:
+    """The application, from the table of commands."""
+    app = _group(HELP)
+    app.callback(invoke_without_command=True)(_options)
+    groups: dict[str, typer.Typer] = {}
+    for row in COMMANDS:
+        group, _, name = row.name.rpartition(" ")
+        if group and group not in groups:
+            groups[group] = _group(GROUPS[group])
+            app.add_typer(groups[group], name=group, rich_help_panel=row.panel)
+        parent = groups[group] if group else app
+        parent.command(name, rich_help_panel=row.panel)(_command(row))
+    return app
 
-app.command("demo", rich_help_panel=START)(start.demo)
-tokenizer.command("train")(text.train)
-tokenizer.command("show")(text.show)
-app.add_typer(tokenizer, name="tokenizer", rich_help_panel=TEXT)
-app.command("prepare", rich_help_panel=TEXT)(corpus.prepare)
-app.command("inspect", rich_help_panel=TEXT)(corpus.inspect)
-app.command("presets", rich_help_panel=CHOOSE)(models.presets)
-app.command("plan", rich_help_panel=CHOOSE)(models.plan)
-app.command("pretrain", rich_help_panel=TRAIN)(training.pretrain)
-app.command("evaluate", rich_help_panel=TRAIN)(training.evaluate)
-app.command("plot", rich_help_panel=TRAIN)(plots.plot)
-app.command("finetune", rich_help_panel=USE)(finetuning.finetune)
-app.command("scores", rich_help_panel=USE)(finetuning.scores)
-app.command("predict", rich_help_panel=USE)(finetuning.predict)
-app.command("embed", rich_help_panel=USE)(finetuning.embed)
-app.command("import", rich_help_panel=MOVE)(models.import_)
-app.command("export", rich_help_panel=MOVE)(models.export)
+
+def _group(help: str) -> typer.Typer:
+    return typer.Typer(
+        help=help, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+    )  # fmt: skip
+
+
+def _command(row: Command) -> Any:
+    module, _, name = row.run.partition(":")
+
+    def run(**options: Any) -> None:
+        getattr(import_module(f"litebert.cli.{module}"), name)(**options)
+
+    return as_command(row.function, run, row.arguments, row.flags)
+
+
+def _options(
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+) -> None:
+    if version:
+        from litebert import __version__
+
+        print(f"litebert {__version__}")
+        raise typer.Exit
 
 
 def main() -> None:
     """The `litebert` command."""
     try:
-        app()
+        build_app()()
     except LitebertError as error:
         print(f"litebert: {error}", file=sys.stderr)
         sys.exit(2)

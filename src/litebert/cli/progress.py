@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:
-    from litebert.corpus.prepare import Progress as Preparation
+    from litebert.corpus.preparing.prepare import PrepareProgress
 
 LOG_EVERY = 30.0  # seconds
 
@@ -27,18 +27,18 @@ def messages() -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def preparing() -> Iterator[Callable[[Preparation], None]]:
-    """How far a corpus is: share of the input, speed, tokens, documents, time left."""
+def preparing() -> Iterator[Callable[[PrepareProgress], None]]:
+    """How far a corpus is: fraction of the input, speed, tokens, documents, time left."""
     began = time.monotonic()
 
-    def watch(state: Preparation) -> None:
+    def watch(state: PrepareProgress) -> None:
         seconds = time.monotonic() - began
-        made = state.counts.bytes - state.reused_bytes
+        made = state.counts.text_bytes - state.reused_bytes
         show(
             f"{made / max(seconds, 1e-9) / 1e6:,.1f} MB/s of text, {state.counts.tokens:,} tokens, "
             f"{state.counts.documents:,} documents",
-            state.read,
-            state.size,
+            state.bytes_read,
+            state.bytes_total,
         )
 
     with _line(BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn()) as show:
@@ -82,7 +82,7 @@ def _log_lines(console: Console) -> Show:
     def show(text: str, done: int | None, size: int | None) -> None:
         if time.monotonic() - last[0] >= LOG_EVERY:
             last[0] = time.monotonic()
-            share = f"{done / size:.0%}, " if done is not None and size else ""
-            console.print(share + text, markup=False, highlight=False, soft_wrap=True)
+            fraction = f"{done / size:.0%}, " if done is not None and size else ""
+            console.print(fraction + text, markup=False, highlight=False, soft_wrap=True)
 
     return show

@@ -1,57 +1,75 @@
 """A command from a public function: its parameters become options, its docstring the help.
 
-So a command cannot have other names, defaults or explanations than the Python function. The first
-parameter is the command's argument, unless a row of the table says that more are.
+So a command cannot have other names, defaults or explanations than the Python function. The
+function's source is read, not imported, so that `litebert plan --help` need not wait for torch.
+The first parameters are arguments, as many as a row of the table says; the others are options.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
-import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
-IN_PYTHON_ONLY = {"callbacks", "started", "progress", "say"}  # what commands do themselves
+import litebert
+
+IN_PYTHON_ONLY = {"callbacks", "started", "on_progress", "say", "chunk_bytes"}  # not on a command line
 OPTION_NAMES = {"overrides": "--set", "columns": "--column", "start_from": "--from"}
+REQUIRED = inspect.Parameter.empty
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _ARGUMENT = re.compile(r"^ {0,4}(\w+): (.*)$")
+_SEVERAL = re.compile(r"\b(Sequence|Iterable|list)\[")
+_TYPES = {"Path": Path, "bool": bool, "int": int, "float": float}
 
 
-def as_command(
-    function: Callable[..., Any], run: Callable[..., None], arguments: int, more: Mapping[str, str]
-) -> Callable[..., None]:
-    """`run` with the parameters of `function`, and `more` flags (name -> help) of its own."""
-    described, texts = parse_docstring(function)
-    hints = get_type_hints(function)
-    parameters = []
-    known = inspect.signature(function).parameters.values()
-    for place, parameter in enumerate(p for p in known if p.name not in IN_PYTHON_ONLY):
-        kind = _annotation(parameter, hints[parameter.name], texts, place < arguments)
-        default = parameter.default if _is_plain(parameter.default) else None
-        parameters.append(parameter.replace(annotation=kind, default=default, kind=_KEYWORD))
-    for name, text in more.items():
-        flag = typer.Option(f"--{name.removeprefix('as_')}", help=text)
-        annotation = Annotated[bool, flag]
-        parameters.append(inspect.Parameter(name, _KEYWORD, default=False, annotation=annotation))
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter as the source has it."""
 
-    def command(**options: Any) -> None:
-        run(**{name: _given(value, parameter_defaults[name]) for name, value in options.items()})
-
-    parameter_defaults = {p.name: p.default for p in known} | dict.fromkeys(more, False)
-    command.__doc__ = described
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return command
+    name: str
+    annotation: str
+    default: Any  # REQUIRED, or a literal; None where it is no number, text or flag
 
 
-_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+@dataclass(frozen=True)
+class Described:
+    """A public function: what it does, its parameters on a command line, and what is said of each."""
+
+    help: str
+    parameters: list[Parameter]
+    texts: dict[str, str]
 
 
-def parse_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """What a function does, and what its `Args:` section says of each parameter."""
-    text = inspect.getdoc(function) or ""
+def describe(name: str) -> Described:
+    """A function of `litebert`, read from its source."""
+    module = Path(litebert.__file__).parent.joinpath(*litebert.HOMES[name].split(".")[1:])
+    tree = ast.parse(module.with_suffix(".py").read_text(encoding="utf-8"))
+    function = next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name)
+    text, texts = parse_docstring(ast.get_docstring(function) or "")
+    return Described(text, _parameters(function.args), texts)
+
+
+def _parameters(arguments: ast.arguments) -> list[Parameter]:
+    plain, missing = arguments.args, len(arguments.args) - len(arguments.defaults)
+    defaults = [None] * missing + arguments.defaults + arguments.kw_defaults
+    found = []
+    for argument, default in zip([*plain, *arguments.kwonlyargs], defaults, strict=True):
+        if argument.arg in IN_PYTHON_ONLY:
+            continue
+        assert argument.annotation is not None
+        value = REQUIRED if default is None else ast.literal_eval(default)
+        found.append(Parameter(argument.arg, ast.unparse(argument.annotation), value))
+    return found
+
+
+def parse_docstring(text: str) -> tuple[str, dict[str, str]]:
+    """What a function does, and what the `Args:` section of its docstring says of each parameter."""
     described, _, section = text.partition("\nArgs:\n")
     found: dict[str, str] = {}
     name = ""
@@ -63,57 +81,47 @@ def parse_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     return described.strip(), found
 
 
-def _annotation(
-    parameter: inspect.Parameter, hint: Any, texts: dict[str, str], is_argument: bool
-) -> Any:
-    name, element = parameter.name, _element(hint)
-    if is_argument:
-        info: Any = typer.Argument(help=texts[name], metavar=name.upper())
-    elif element is bool:
-        info = typer.Option(_option(name), help=texts[name])
-    else:
-        info = typer.Option(_option(name), help=texts[name])
-    if _is_several(hint):
-        element = list[element]
-    needed = parameter.default is inspect.Parameter.empty
-    return Annotated[element if needed or _is_plain(parameter.default) else element | None, info]
+def as_command(
+    function: str, run: Callable[..., None], arguments: int, flags: Mapping[str, str]
+) -> Callable[..., None]:
+    """`run` with the parameters of a function, and `flags` (name -> help) of the command's own."""
+    described = describe(function)
+    known = described.parameters
+    parameters = [
+        _option(parameter, described.texts[parameter.name], place < arguments)
+        for place, parameter in enumerate(known)
+    ]
+    for name, text in flags.items():
+        option = typer.Option(f"--{name.removeprefix('as_')}", help=_escaped(text))
+        annotation = Annotated[bool, option]
+        parameters.append(inspect.Parameter(name, KEYWORD, default=False, annotation=annotation))
+    defaults = {p.name: p.default for p in known}
+
+    def command(**options: Any) -> None:
+        """An option that nobody gave stands for the function's default."""
+        unset = {name for name, value in options.items() if value is None or value == []}
+        run(**{name: defaults[name] if name in unset else options[name] for name in options})
+
+    command.__doc__ = _escaped(described.help)
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return command
 
 
-def _option(name: str) -> str:
-    return OPTION_NAMES.get(name, "--" + name.replace("_", "-"))
+def _option(parameter: Parameter, text: str, is_argument: bool) -> inspect.Parameter:
+    names = re.findall(r"\w+", parameter.annotation)
+    kind: Any = next((_TYPES[name] for name in _TYPES if name in names), str)
+    kind = list[kind] if _SEVERAL.search(parameter.annotation) else kind
+    option = OPTION_NAMES.get(parameter.name, "--" + parameter.name.replace("_", "-"))
+    make: Any = typer.Argument(metavar=parameter.name.upper(), help=_escaped(text))
+    info = make if is_argument else typer.Option(option, help=_escaped(text))
+    default = parameter.default
+    if default is not REQUIRED and not isinstance(default, str | int | float):
+        kind, default = kind | None, None
+    return inspect.Parameter(
+        parameter.name, KEYWORD, default=default, annotation=Annotated[kind, info]
+    )
 
 
-def _is_plain(default: Any) -> bool:
-    """Whether a default can be shown as it is; collections and None are left to the function."""
-    empty = inspect.Parameter.empty
-    return default is empty or isinstance(default, str | int | float | Path)
-
-
-def _given(value: Any, default: Any) -> Any:
-    """What an option that nobody gave stands for."""
-    return default if value is None or value == [] else value
-
-
-def _members(hint: Any) -> Iterable[Any]:
-    if get_origin(hint) in (Union, types.UnionType):
-        for member in get_args(hint):
-            yield from _members(member)
-    else:
-        yield hint
-
-
-def _is_several(hint: Any) -> bool:
-    return any(get_origin(member) not in (None, Literal) for member in _members(hint))
-
-
-def _element(hint: Any) -> Any:
-    """The type of one value: a path wherever one may stand."""
-    found = set()
-    for member in _members(hint):
-        inner = get_args(member) if get_origin(member) not in (None, Literal) else (member,)
-        for one in inner:
-            found |= {str if get_origin(m) is Literal else m for m in _members(one)}
-    for kind in (Path, bool, int, float, str):
-        if kind in found:
-            return kind
-    raise AssertionError(f"no command-line type for {hint}")
+def _escaped(text: str) -> str:
+    """Brackets as they are: rich would take [CLS] for markup."""
+    return text.replace("[", r"\[")

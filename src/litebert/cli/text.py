@@ -1,86 +1,92 @@
-"""Train a tokenizer, and see what it does."""
+"""Tokenizers and corpora: what these commands print."""
 
 from __future__ import annotations
 
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+import litebert
+from litebert.cli.progress import messages, preparing
+from litebert.cli.training import STOPPED
+from litebert.corpus.inspect import printable, sample_text, show
 
 
-def train(
-    inputs: Annotated[list[str], typer.Argument(help="Text: whatever `litebert prepare` reads.")],
-    out: Annotated[Path, typer.Option(help="The folder to write.")],
-    kind: Annotated[
-        str,
-        typer.Option(help="sentencepiece (ALBERT), wordpiece (BERT) or bytes (RoBERTa)."),
-    ] = "sentencepiece",
-    vocabulary: Annotated[int, typer.Option(help="How many pieces.")] = 30000,
-    language: Annotated[
-        str, typer.Option(help="Language of the text, for sentence ends and cleaning.")
-    ] = "en",
-    cleaning: Annotated[
-        str | None,
-        typer.Option(
-            help="english (lower case, no accents), lower, multilingual or none. By default "
-            "english for en, none for bytes, else multilingual."
-        ),
-    ] = None,
-    sample: Annotated[int, typer.Option(help="Train on at most so many sentences.")] = 1_000_000,
-    seed: Annotated[int, typer.Option(help="Chooses the sentences.")] = 0,
-    format: Annotated[str, typer.Option(help="As in `litebert prepare`.")] = "auto",
-    field: Annotated[str, typer.Option(help="As in `litebert prepare`.")] = "text",
-    on_error: Annotated[str, typer.Option(help="As in `litebert prepare`.")] = "stop",
-) -> None:
-    """Train a tokenizer on your own text.
-
-    Example: litebert tokenizer train articles.jsonl.gz --out my-tokenizer --vocabulary 8000
-
-    The folder opens in transformers with AutoTokenizer, and gives the same ids there.
-    """
-    from litebert.cli.progress import messages
-    from litebert.corpus.tokenizers import train_tokenizer
-    from litebert.reading.sources import ReadSettings
-
-    reading = ReadSettings.build(
-        {"format": format, "field": field, "on_error": on_error}, "litebert tokenizer train"
-    )
+def train_tokenizer(out: Path, language: str, **options: Any) -> None:
+    """What was trained."""
     with messages() as say:
-        made = train_tokenizer(
-            inputs, out, kind, vocabulary, language=language, cleaning=cleaning, sample=sample,
-            seed=seed, reading=reading, say=say,
-        )  # fmt: skip
+        made = litebert.train_tokenizer(out=out, language=language, on_progress=say, **options)
     print(
-        f"{out}: {made.kind}, {made.vocab_size:,} pieces, cleaning {made.cleaning}\n"
+        f"{out}: {made.kind}, {made.vocab_size:,} tokens, normalization {made.normalization}\n"
         f"next: litebert prepare YOUR_TEXT --tokenizer {out} --out corpus --language {language}"
     )
 
 
-def show(
-    path: Annotated[Path, typer.Argument(metavar="TOKENIZER", help="A folder or model file.")],
-    text: Annotated[str, typer.Argument(help="What to cut into pieces.")],
-) -> None:
-    """Show the pieces of a text: ids, places in the original, word starts.
-
-    Example: litebert tokenizer show spiece.model "Hello, my dog is cute"
-    """
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    from litebert.corpus.report import printable
-    from litebert.text.tokenizer import load_tokenizer
-
-    model = load_tokenizer(path)
-    encoding = model.encode_aligned(text)
-    table = Table("piece", "id", "from", "to", "in the text", "starts a word")
-    rows = zip(encoding.pieces, encoding.ids, encoding.offsets, encoding.word_starts, strict=True)
-    for piece, number, (start, end), begins in rows:
-        original = text[start:end]
+def show_tokenizer(**options: Any) -> None:
+    """A row a token."""
+    shown = litebert.show_tokenizer(**options)
+    encoding = shown.encoding
+    table = Table("token", "id", "from", "to", "in the text", "starts a word")
+    rows = zip(encoding.tokens, encoding.ids, encoding.offsets, encoding.word_starts, strict=True)
+    for token, number, (start, end), is_start in rows:
         table.add_row(
-            Text(printable(piece)), str(number), str(start), str(end), Text(printable(original)),
-            "yes" if begins else "",
+            Text(printable(token)), str(number), str(start), str(end),
+            Text(printable(shown.text[start:end])), "yes" if is_start else "",
         )  # fmt: skip
     Console().print(table)
-    print(f"cleaned: {printable(model.clean(text))}")
-    print(f"decoded: {printable(model.decode(encoding.ids))}")
+    print(f"normalized: {printable(shown.normalized)}")
+    print(f"decoded: {printable(shown.decoded)}")
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Ctrl-C, or the SIGTERM of a cluster, ends the command with a word instead of a traceback."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        print("litebert: stopped; run the same command to resume", file=sys.stderr)
+        raise typer.Exit(STOPPED) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def prepare(out: Path, **options: Any) -> None:
+    """What the store holds, and what was left out."""
+    with _stoppable(), preparing() as on_progress:
+        made = litebert.prepare(out=out, on_progress=on_progress, **options)
+    total, progress = made.store.total, made.progress
+    print(
+        f"{out}: {total.documents:,} documents, {total.sentences:,} sentences, "
+        f"{total.tokens:,} tokens from {total.text_bytes / 1e6:,.1f} MB of text, "
+        f"{total.unknown_tokens / max(total.tokens, 1):.3%} unknown"
+    )
+    if progress.already_there:
+        print("it was there before; the inputs were not read again")
+    if made.store.duplicates:
+        print(f"{made.store.duplicates:,} documents are left out as duplicates")
+    if progress.reused_shards:
+        print(f"{progress.reused_shards:,} shards were there from an earlier run")
+    for reason, count in total.skipped.items():
+        message = progress.skipped.messages.get(reason, "")
+        print(f"skipped {count:,}: {reason}" + (f" (first: {message})" if message else ""))
+    print(f"sample: {sample_text(made.store)}")
+    print(f"next: litebert inspect {out}")
+
+
+def inspect(as_json: bool, **options: Any) -> None:
+    """Tables, or JSON."""
+    report = litebert.inspect(**options)
+    if as_json:
+        print(json.dumps(report.as_dict(), indent=2, ensure_ascii=False))
+    else:
+        Console().print(show(report))

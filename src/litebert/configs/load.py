@@ -21,6 +21,11 @@ def preset_names() -> list[str]:
     return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
 
 
+def presets() -> dict[str, str]:
+    """List the shipped presets: whole pretraining runs of published and small encoders."""
+    return {name: load_preset(name).title for name in preset_names()}
+
+
 def load_preset(name: str, overrides: Iterable[str] = ()) -> Preset:
     """A preset by its shipped name or by the path of a TOML file, with `--set` values on top."""
     overrides = tuple(overrides)

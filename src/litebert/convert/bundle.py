@@ -18,21 +18,11 @@ from pathlib import Path
 import numpy
 
 from litebert.base.errors import FileError, FormatError
-from litebert.convert.table import (
-    LONGEST_KEY,
-    Message,
-    damaged,
-    field,
-    masked_crc32c,
-    number_of,
-    parse_message,
-    parts_of,
-    read_table,
-    write_table,
-)
+from litebert.base.protobuf import BadMessage, field, fixed32, read_fields
+from litebert.convert.leveldb import LONGEST_KEY, masked_crc32c, read_table, write_table
 
 LARGEST_INDEX = 256 * 2**20  # BERT-large with its optimizer needs 0.2 MiB
-MOST_DIMENSIONS = 32
+MAX_DIMENSIONS = 32
 
 # TensorFlow's DataType numbers. bfloat16 is stored as the upper half of a float32.
 DTYPES = {1: "float32", 2: "float64", 3: "int32", 9: "int64", 14: "bfloat16", 19: "float16"}
@@ -40,7 +30,7 @@ WIDTHS = {"float32": 4, "float64": 8, "int32": 4, "int64": 8, "bfloat16": 2, "fl
 
 
 @dataclass(frozen=True)
-class Entry:
+class BundleEntry:
     """Where one variable lies and what it is."""
 
     name: str
@@ -53,7 +43,7 @@ class Entry:
     crc32c: int  # masked, as stored
 
 
-def list_variables(prefix: Path) -> dict[str, Entry]:
+def list_variables(prefix: Path) -> dict[str, BundleEntry]:
     """Every variable of a checkpoint, by name, from its index; no values are read."""
     path = _index_path(prefix)
     if not path.is_file():
@@ -67,7 +57,7 @@ def list_variables(prefix: Path) -> dict[str, Entry]:
     return {entry.name: entry for entry in entries}
 
 
-def read_variable(prefix: Path, entry: Entry) -> numpy.ndarray:
+def read_variable(prefix: Path, entry: BundleEntry) -> numpy.ndarray:
     """The values of one variable, checked; bfloat16 comes back as float32."""
     path = prefix.with_name(f"{prefix.name}.data-{entry.shard:05d}-of-{entry.shards:05d}")
     if not path.is_file():
@@ -84,7 +74,7 @@ def read_variable(prefix: Path, entry: Entry) -> numpy.ndarray:
             stream.seek(entry.offset)
             content = stream.read(entry.size)
         if masked_crc32c(content) != entry.crc32c:
-            raise damaged(f"variable {entry.name!r} does not match its checksum")
+            raise BadMessage(f"variable {entry.name!r} does not match its checksum")
         return _decode(content, entry)
 
 
@@ -110,6 +100,8 @@ def _about(path: Path) -> Iterator[None]:
     """Put the file's name before what went wrong inside it."""
     try:
         yield
+    except BadMessage as error:
+        raise FileError(f"{path}: {error}; the file is damaged: copy it again") from None
     except FileError as error:
         raise type(error)(f"{path}: {error}") from None
     except OSError as error:
@@ -128,53 +120,78 @@ def _no_index(prefix: Path, path: Path) -> FileError:
 # ---- the header and the entries, which are protocol buffers
 
 
+Message = dict[int, list[int | bytes]]  # the values of each field
+
+
+def _parse(message: bytes) -> Message:
+    fields: Message = {}
+    for number, value in read_fields(message):
+        fields.setdefault(number, []).append(value)
+    return fields
+
+
+def _count(fields: Message, number: int) -> int:
+    """A field that is a count; 0 where it is absent."""
+    value = fields.get(number, [0])[-1]
+    if not isinstance(value, int) or value >= 2**63:  # the upper half are the negative numbers
+        raise BadMessage(f"its field {number} is not a count")
+    return value
+
+
+def _messages(fields: Message, number: int) -> list[bytes]:
+    """A field that is messages or bytes, as often as it occurs."""
+    values = fields.get(number, [])
+    parts = [value for value in values if isinstance(value, bytes)]
+    if len(parts) != len(values):
+        raise BadMessage(f"its field {number} is not a message")
+    return parts
+
+
 def _read_header(message: bytes | None) -> int:
     """The number of data files."""
     if message is None:
         raise FormatError("has no header, so it is not the index of a checkpoint")
-    fields = parse_message(message)
-    if number_of(fields, 2) != 0:
+    fields = _parse(message)
+    if _count(fields, 2) != 0:
         raise FormatError("was written on a big-endian machine, which is not read")
-    return number_of(fields, 1)
+    return _count(fields, 1)
 
 
-def _read_entry(key: bytes, message: bytes, shards: int) -> Entry:
+def _read_entry(key: bytes, message: bytes, shards: int) -> BundleEntry:
     if key.startswith(b"\0"):  # a slice: the name, then its place, in an encoding of their own
         raise _partitioned(key[1:].partition(b"\0")[0].decode(errors="replace"))
     try:
         name = key.decode()
     except UnicodeDecodeError:
-        raise damaged(f"the variable name {key!r} is not UTF-8") from None
-    fields = parse_message(message)
+        raise BadMessage(f"the variable name {key!r} is not UTF-8") from None
+    fields = _parse(message)
     if 7 in fields:
         raise _partitioned(name)
-    entry = Entry(
+    entry = BundleEntry(
         name=name,
-        dtype=DTYPES.get(number_of(fields, 1), f"TensorFlow data type {number_of(fields, 1)}"),
+        dtype=DTYPES.get(_count(fields, 1), f"TensorFlow data type {_count(fields, 1)}"),
         shape=_read_shape(fields),
-        shard=number_of(fields, 3),
+        shard=_count(fields, 3),
         shards=shards,
-        offset=number_of(fields, 4),
-        size=number_of(fields, 5),
-        crc32c=number_of(fields, 6),
+        offset=_count(fields, 4),
+        size=_count(fields, 5),
+        crc32c=int.from_bytes((_messages(fields, 6) or [b""])[-1], "little"),
     )
     _check_entry(entry)
     return entry
 
 
 def _read_shape(fields: Message) -> tuple[int, ...]:
-    dimensions = [
-        part for shape in parts_of(fields, 2) for part in parts_of(parse_message(shape), 2)
-    ]
-    return tuple(number_of(parse_message(dimension), 1) for dimension in dimensions)
+    dimensions = [part for shape in _messages(fields, 2) for part in _messages(_parse(shape), 2)]
+    return tuple(_count(_parse(dimension), 1) for dimension in dimensions)
 
 
-def _check_entry(entry: Entry) -> None:
-    if entry.shard >= entry.shards or len(entry.shape) > MOST_DIMENSIONS:
-        raise damaged(f"variable {entry.name!r} has an impossible place or shape")
+def _check_entry(entry: BundleEntry) -> None:
+    if entry.shard >= entry.shards or len(entry.shape) > MAX_DIMENSIONS:
+        raise BadMessage(f"variable {entry.name!r} has an impossible place or shape")
     expected = math.prod(entry.shape) * WIDTHS.get(entry.dtype, 0)
     if entry.dtype in WIDTHS and entry.size != expected:
-        raise damaged(
+        raise BadMessage(
             f"variable {entry.name!r} has {entry.size:,} bytes, its shape {entry.shape} of "
             f"{entry.dtype} needs {expected:,}"
         )
@@ -187,7 +204,7 @@ def _partitioned(name: str) -> FormatError:
     )
 
 
-def _decode(content: bytes, entry: Entry) -> numpy.ndarray:
+def _decode(content: bytes, entry: BundleEntry) -> numpy.ndarray:
     if entry.dtype == "bfloat16":
         flat = (numpy.frombuffer(content, "<u2").astype("<u4") << 16).view("<f4")
     else:
@@ -196,7 +213,9 @@ def _decode(content: bytes, entry: Entry) -> numpy.ndarray:
     try:
         return flat.reshape(entry.shape)
     except ValueError:  # an empty variable whose other dimensions overflow
-        raise damaged(f"variable {entry.name!r} has the impossible shape {entry.shape}") from None
+        raise BadMessage(
+            f"variable {entry.name!r} has the impossible shape {entry.shape}"
+        ) from None
 
 
 def _encode(name: str, array: numpy.ndarray, offset: int) -> tuple[bytes, bytes]:
@@ -210,8 +229,8 @@ def _encode(name: str, array: numpy.ndarray, offset: int) -> tuple[bytes, bytes]
     content = array.astype(array.dtype.newbyteorder("<")).tobytes()
     shape = b"".join(field(2, field(1, size)) for size in array.shape)
     entry = field(1, numbers[array.dtype.name]) + field(2, shape) + field(4, offset)
-    checksum = masked_crc32c(content).to_bytes(4, "little")
-    return content, entry + field(5, len(content)) + bytes([6 << 3 | 5]) + checksum
+    checksum = fixed32(6, masked_crc32c(content).to_bytes(4, "little"))
+    return content, entry + field(5, len(content)) + checksum
 
 
 def _index_path(prefix: Path) -> Path:

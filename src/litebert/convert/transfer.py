@@ -7,11 +7,10 @@ always our model folder, which is Hugging Face's layout with a manifest.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 from torch import Tensor
 
-from litebert.base.errors import FileError, FormatError
+from litebert.base.errors import FileError, FormatError, SettingsError
 from litebert.base.files import new_folder
 from litebert.convert.tensorflow import read_checkpoint, write_checkpoint
 from litebert.model.folder import CONFIG, copy_tokenizer, refuse_pickle, write_folder
@@ -19,13 +18,20 @@ from litebert.model.huggingface import Contents, read_contents, write_contents
 from litebert.model.model import Model
 from litebert.model.names import ARCHITECTURES
 
-Format = Literal["huggingface", "tensorflow"]
+FORMATS = ("huggingface", "tensorflow")
 
 OURS, THEIRS = "heads.conditional_span.", "conditional_span."
 
 
 def import_model(source: str | Path, destination: str | Path) -> Model:
-    """Read a foreign model, check it whole, and write it as a model folder of ours."""
+    """Read a foreign model, check it whole, and write it as a model folder of ours.
+
+    Args:
+        source: A Hugging Face folder (albert, bert, roberta or electra, with safetensors weights),
+            or Google's TensorFlow checkpoint: a folder, or a prefix such as model.ckpt-best with
+            its config beside it. Tokenizer files come along.
+        destination: The model folder to write.
+    """
     source, destination = Path(source), Path(destination)
     if (source / CONFIG).is_file() or (source.is_dir() and not _has_checkpoint(source)):
         model = Model.load(source)
@@ -36,13 +42,19 @@ def import_model(source: str | Path, destination: str | Path) -> Model:
     return model
 
 
-def export_model(
-    source: str | Path, destination: str | Path, form: Format = "huggingface"
-) -> Model:
-    """Write a model folder as a Hugging Face folder or as Google's TensorFlow checkpoint."""
+def export_model(source: str | Path, destination: str | Path, format: str = "huggingface") -> Model:
+    """Write a model folder as a Hugging Face folder or as Google's TensorFlow checkpoint.
+
+    Args:
+        source: A model folder.
+        destination: The folder to write.
+        format: "huggingface" or "tensorflow".
+    """
+    if format not in FORMATS:
+        raise SettingsError(f"format {format!r}: choose {' or '.join(FORMATS)}")
     source, destination = Path(source), Path(destination)
     model = Model.load(source)
-    if form == "huggingface":
+    if format == "huggingface":
         write_folder(model.contents(), destination, beside=source)
         return model
     with new_folder(destination) as scratch:

@@ -1,4 +1,4 @@
-"""A shard: the token ids of one unit of text, with where sentences, documents and blocks begin.
+"""A shard: the token ids of one work unit, with where sentences, documents and blocks begin.
 
 A safetensors file, so that any tool can open it, holding
 
@@ -27,10 +27,11 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from litebert.base.errors import FileError, FormatError
+from litebert.base.ragged import offsets
 
 BLOCK_TOKENS = 2**17
 LARGEST_HEADER = 2**20
-PARTS = {
+ARRAYS = {
     "ids": ("U16", "U32"), "sentences": ("U32",), "documents": ("U32",),
     "keys": ("U64",), "blocks": ("U32",), "checks": ("U32",),
 }  # fmt: skip
@@ -66,7 +67,8 @@ def build_shard(
     document_lengths: NDArray[np.integer], keys: NDArray[np.uint64],
 ) -> Shard:  # fmt: skip
     """A shard from its ids, tokens a sentence, sentences a document, and the documents' keys."""
-    sentences, documents = offsets(sentence_lengths), offsets(document_lengths)
+    sentences = offsets(sentence_lengths).astype(np.uint32)
+    documents = offsets(document_lengths).astype(np.uint32)
     blocks = np.array(list(_cut_blocks(sentences[documents])), dtype=np.uint32)
     edges = sentences[documents[blocks]].tolist()
     checks = [zlib.crc32(ids[a:b].data) for a, b in pairwise(edges)]
@@ -83,11 +85,6 @@ def _index_check(*arrays: NDArray) -> int:
     return check
 
 
-def offsets(lengths: NDArray[np.integer]) -> NDArray[np.uint32]:
-    """Where runs of the given lengths begin, and the end."""
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint32)
-
-
 def _cut_blocks(document_tokens: NDArray[np.uint32]) -> Iterator[int]:
     """The documents at which blocks begin, and the end."""
     yield 0
@@ -101,7 +98,7 @@ def _cut_blocks(document_tokens: NDArray[np.uint32]) -> Iterator[int]:
 
 def shard_bytes(shard: Shard) -> bytes:
     """A shard as a file's content."""
-    return save({part: np.ascontiguousarray(getattr(shard, part)) for part in PARTS})
+    return save({name: np.ascontiguousarray(getattr(shard, name)) for name in ARRAYS})
 
 
 def open_shard(path: Path) -> Shard:
@@ -113,9 +110,9 @@ def open_shard(path: Path) -> Shard:
                 raise FormatError(f"{path}: not a shard of litebert's")
             header = json.loads(stream.read(size))
         content = np.memmap(path, dtype=np.uint8, mode="r")
-        parts = {part: _part(content[8 + size :], header[part], kinds)
-                 for part, kinds in PARTS.items()}  # fmt: skip
-        shard = Shard(str(path), **parts)
+        data = content[8 + size :]
+        arrays = {name: _array(data, header[name], kinds) for name, kinds in ARRAYS.items()}
+        shard = Shard(str(path), **arrays)
         _check_offsets(shard)
         return shard
     except FileNotFoundError:
@@ -128,7 +125,7 @@ def open_shard(path: Path) -> Shard:
         ) from None
 
 
-def _part(data: NDArray[np.uint8], entry: dict, kinds: tuple[str, ...]) -> NDArray:
+def _array(data: NDArray[np.uint8], entry: dict, kinds: tuple[str, ...]) -> NDArray:
     if entry["dtype"] not in kinds:
         raise ValueError(f"numbers of type {entry['dtype']}")
     begin, end = entry["data_offsets"]
@@ -147,9 +144,9 @@ def _check_offsets(shard: Shard) -> None:
         (shard.documents, len(shard.sentences) - 1),
         (shard.sentences, len(shard.ids)),
     )
-    for offsets, end in levels:
-        whole = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == end
-        if not whole or (offsets[1:] < offsets[:-1]).any():
+    for level, end in levels:
+        whole = len(level) > 0 and level[0] == 0 and level[-1] == end
+        if not whole or (level[1:] < level[:-1]).any():
             raise ValueError("offsets that do not fit together")
     if len(shard.keys) != len(shard.documents) - 1 or len(shard.checks) != len(shard.blocks):
         raise ValueError("arrays of different lengths")

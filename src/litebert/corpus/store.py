@@ -1,7 +1,7 @@
 """The store: a corpus as memory-mapped shards, with its tokenizer and a manifest written last.
 
     store.json          format, settings, tokenizer checksum, counts
-    shards/             000000-000002.safetensors: parcel 2 of source 0 (see corpus/shard.py)
+    shards/             000000-000002.safetensors: work unit 2 of source 0 (see corpus/shard.py)
     tokenizer/          the tokenizer that made the ids
     manifest.json       sizes and SHA-256 of all of these; without it this is no store
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -25,17 +26,18 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from litebert.base.config import Settings
 from litebert.base.errors import FileError, FormatError, SettingsError
 from litebert.base.files import MANIFEST, check_manifest, read_json, read_manifest
-from litebert.corpus.chance import For, draw, uniform
+from litebert.base.ragged import positions_within, row_ids
+from litebert.base.randomness import Purpose, random_bits, uniform
+from litebert.base.settings import Settings
 from litebert.corpus.shard import Shard, open_shard
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 STORE, SHARDS, TOKENIZER = "store.json", "shards", "tokenizer"
 STORE_VERSION = 1
 SHARD_NAME = re.compile(r"\d{6,12}-\d{6,12}\.safetensors")
-MOST_OPEN = 256  # shards mapped at a time
+MAX_OPEN = 256  # shards mapped at a time
 Split = Literal["train", "held_out", "all"]
 
 
@@ -46,21 +48,15 @@ class Counts(Settings):
     sentences: int = Field(default=0, ge=0)
     tokens: int = Field(default=0, ge=0)
     blocks: int = Field(default=0, ge=0)
-    unknown: int = Field(default=0, ge=0)
-    bytes: int = Field(default=0, ge=0)
+    unknown_tokens: int = Field(default=0, ge=0)
+    text_bytes: int = Field(default=0, ge=0)
     skipped: dict[str, int] = Field(default_factory=dict)
 
     def __add__(self, other: Counts) -> Counts:
-        reasons = sorted({*self.skipped, *other.skipped})
-        return Counts(
-            documents=self.documents + other.documents,
-            sentences=self.sentences + other.sentences,
-            tokens=self.tokens + other.tokens,
-            blocks=self.blocks + other.blocks,
-            unknown=self.unknown + other.unknown,
-            bytes=self.bytes + other.bytes,
-            skipped={r: self.skipped.get(r, 0) + other.skipped.get(r, 0) for r in reasons},
-        )
+        skipped = Counter(self.skipped) + Counter(other.skipped)
+        numbers = [name for name in Counts.model_fields if name != "skipped"]
+        sums = {name: getattr(self, name) + getattr(other, name) for name in numbers}
+        return Counts(**sums, skipped=dict(sorted(skipped.items())))
 
 
 class StoreInfo(Settings):
@@ -68,7 +64,7 @@ class StoreInfo(Settings):
 
     format: int = STORE_VERSION
     tokenizer: str  # checksum
-    vocabulary: int = Field(ge=1, le=2**32)
+    vocab_size: int = Field(ge=1, le=2**32)
     settings: dict[str, Any]  # everything that decides the ids; equal in all parts of a corpus
     drop_duplicates: bool = False
     held_out: float = Field(default=0.0, ge=0, lt=1)
@@ -109,7 +105,7 @@ class Store:
     def tokenizer(self) -> Tokenizer:
         """The tokenizer that made the ids."""
         tokenizer = load_tokenizer(self.folders[0] / TOKENIZER)
-        same = tokenizer.vocab_size == self.info.vocabulary
+        same = tokenizer.vocab_size == self.info.vocab_size
         if not same or tokenizer.checksum != self.info.tokenizer:
             raise FileError(
                 f"{self.folders[0] / TOKENIZER}: not the tokenizer this store was prepared with; "
@@ -123,7 +119,7 @@ class Store:
         return sum(self.counts, Counts())
 
     @cached_property
-    def identity(self) -> str:
+    def checksum(self) -> str:
         """A SHA-256 of what the store holds; that of its parts together is the same."""
         sums = {
             name: entry["sha256"]
@@ -134,15 +130,10 @@ class Store:
         info = self.info.model_dump(mode="json", exclude={"part", "shards"})
         return hashlib.sha256(json.dumps([info, sorted(sums.items())]).encode()).hexdigest()
 
-    @property
-    def skipped(self) -> dict[str, int]:
-        """Records left out in preparation, by reason."""
-        return self.total.skipped
-
     def shard(self, number: int) -> Shard:
         """A shard by its place in the order of the input, opened when first asked for."""
         if number not in self._open:
-            while len(self._open) >= MOST_OPEN:
+            while len(self._open) >= MAX_OPEN:
                 self._open.pop(next(iter(self._open)))
             shard = open_shard(self.paths[number])
             counts = self.counts[number]
@@ -155,16 +146,14 @@ class Store:
     def blocks(self) -> NDArray[np.int64]:
         """(shard, block within it) of every block, in the order of the input."""
         counts = np.array([counts.blocks for counts in self.counts], dtype=np.int64)
-        shard = np.repeat(np.arange(len(counts)), counts)
-        before = np.repeat(np.cumsum(counts) - counts, counts)
-        return np.stack([shard, np.arange(len(shard)) - before], axis=1)
+        return np.stack([row_ids(counts), positions_within(counts)], axis=1)
 
-    def chosen(self, number: int, documents: slice, split: Split) -> NDArray[np.bool_]:
+    def in_split(self, number: int, documents: slice, split: Split) -> NDArray[np.bool_]:
         """Which documents of a shard belong to a split; repeated ones to none, if so prepared."""
         keys = self.shard(number).keys[documents]
         kept = np.ones(len(keys), dtype=bool)
         if split != "all":
-            held_out = uniform(draw(For.HELD_OUT, keys)) < self.info.held_out
+            held_out = uniform(random_bits(Purpose.HELD_OUT, keys)) < self.info.held_out
             kept = held_out if split == "held_out" else ~held_out
         if self.info.drop_duplicates:
             kept &= self._first[number][documents]
@@ -185,7 +174,7 @@ class Store:
         first[np.unique(np.concatenate([*keys, np.zeros(0, np.uint64)]), return_index=True)[1]] = 1
         return np.split(first, np.cumsum([len(part) for part in keys])[:-1])
 
-    def require_whole(self) -> None:
+    def require_all_parts(self) -> None:
         """Refuse to train on some parts of a corpus as if they were all, or on nothing."""
         missing = self.info.part[1] - len(self.folders)
         if missing:
@@ -205,14 +194,14 @@ class Store:
         """Refuse to go on with ids that another tokenizer made."""
         if tokenizer.checksum != self.info.tokenizer:
             raise SettingsError(
-                f"{self.folders[0]}: prepared with another tokenizer (vocabulary "
-                f"{self.info.vocabulary}, {whose} has {tokenizer.vocab_size}); "
+                f"{self.folders[0]}: prepared with another tokenizer (vocab_size "
+                f"{self.info.vocab_size}, {whose} has {tokenizer.vocab_size}); "
                 "run `litebert prepare` again with this tokenizer"
             )
 
 
 def _place(shard: str) -> tuple[int, ...]:
-    """Source and parcel of a shard, by its name."""
+    """Source and work unit of a shard, by its name."""
     return tuple(int(number) for number in shard.removesuffix(".safetensors").split("-"))
 
 
@@ -235,7 +224,7 @@ def _check_parts(folders: Sequence[Path], infos: Sequence[StoreInfo]) -> None:
     """Parts of one corpus: made alike, none twice."""
     if not folders:
         raise SettingsError("a store is needed: name the folder that `litebert prepare` wrote")
-    alike = ("tokenizer", "vocabulary", "settings", "drop_duplicates", "held_out")
+    alike = ("tokenizer", "vocab_size", "settings", "drop_duplicates", "held_out")
     for folder, info in zip(folders[1:], infos[1:], strict=True):
         for name in alike:
             if getattr(info, name) != getattr(infos[0], name):
@@ -253,5 +242,9 @@ def _check_parts(folders: Sequence[Path], infos: Sequence[StoreInfo]) -> None:
 
 
 def open_store(*folders: Path | str) -> Store:
-    """A prepared corpus, from its folder or the folders of its parts."""
+    """Open a prepared corpus.
+
+    Args:
+        folders: The folder that `prepare` wrote, or those of all its parts, in any order.
+    """
     return Store(folders)

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO, Protocol
 
 from litebert.base.errors import MissingExtraError
 
-PIECE = 2**20
-_INPUT = PIECE // 4
+BUFFER_BYTES = 2**20
+_INPUT = BUFFER_BYTES // 4
 _LARGEST_XZ_MEMORY = 256 * 2**20  # xz -9 needs 65 MiB; a hostile file may ask for gigabytes
 _LARGEST_ZSTD_WINDOW = 27  # as a power of two: what the zstd command itself accepts by default
 _ZSTD_INPUT = 2048  # zstandard returns all it can, and a block of 4 bytes may give 128 KiB
@@ -38,7 +38,7 @@ class _Gzip:
         self.hungry, self.finished, self.rest = True, False, b""
 
     def decode(self, data: bytes) -> bytes:
-        out = self._inner.decompress(self.rest + data if self.rest else data, PIECE)
+        out = self._inner.decompress(self.rest + data if self.rest else data, BUFFER_BYTES)
         self.finished = self._inner.eof
         self.rest = self._inner.unused_data if self.finished else self._inner.unconsumed_tail
         self.hungry = not self.rest
@@ -53,7 +53,7 @@ class _Bounded:
         self.hungry, self.finished, self.rest = True, False, b""
 
     def decode(self, data: bytes) -> bytes:
-        out = self._inner.decompress(data, PIECE)
+        out = self._inner.decompress(data, BUFFER_BYTES)
         self.finished, self.rest = self._inner.eof, self._inner.unused_data
         self.hungry = not self.finished and self._inner.needs_input
         return out

@@ -17,7 +17,7 @@ _BUFFER = 2**20
 
 @dataclass(frozen=True)
 class RowGroups:
-    """Neighbouring row groups of a file; a unit of text."""
+    """Neighbouring row groups of a file; a chunk of text."""
 
     groups: tuple[int, ...]
     first_row: int
@@ -31,8 +31,8 @@ class BadCell:
     problem: str
 
 
-def cut_row_groups(name: str, field: str, unit_bytes: int) -> Iterator[RowGroups]:
-    """All row groups in order, neighbours together while their text is within `unit_bytes`."""
+def split_row_groups(name: str, field: str, chunk_bytes: int) -> Iterator[RowGroups]:
+    """All row groups in order, neighbours together while their text is within `chunk_bytes`."""
     with open_parquet(name) as file:
         _check_column(name, file, field)
         groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
@@ -40,7 +40,7 @@ def cut_row_groups(name: str, field: str, unit_bytes: int) -> Iterator[RowGroups
     size = row = first_row = consumed = 0
     for number, group in enumerate(groups):
         text, stored = _text_size(group, field), _stored_size(group)
-        if together and size + text > unit_bytes:
+        if together and size + text > chunk_bytes:
             yield RowGroups(tuple(together), first_row, consumed)
             together, size, first_row = [], 0, row
         together.append(number)

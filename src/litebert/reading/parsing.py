@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from litebert.reading import cutting
+from litebert.reading import boundaries
 from litebert.reading.parquet import BadCell
-from litebert.reading.tables import parse_row, shown
+from litebert.reading.tables import parse_row, quoted_list
 
 _read_json = json.JSONDecoder().raw_decode  # faster than json.loads on short lines
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
@@ -52,7 +52,7 @@ def too_long(format: str) -> BadRecord:
         "csv": ("a record", "split the document, or close the quote before it"),
         "file": ("a document", "split the file, or choose another --format"),
     }.get(format, ("a document", "end documents with a blank line, or choose another --format"))
-    return BadRecord(f"{what} longer than {cutting.LARGEST_RECORD:,} bytes", f"; {advice}")
+    return BadRecord(f"{what} longer than {boundaries.LARGEST_RECORD:,} bytes", f"; {advice}")
 
 
 def parser(format: str, field: str, columns: tuple[str, ...]) -> Callable[[str], Document | None]:
@@ -85,20 +85,23 @@ def _json_document(record: str, field: str) -> Document | None:
         raise BadRecord("not a JSON object", f" but {_kind(content)}; one a line is expected")
     if field not in content:
         raise BadRecord(
-            f"no field {field!r}", f"; there are {shown(content)} (choose with --field)"
+            f"no field {field!r}", f"; there are {quoted_list(content)} (choose with --field)"
         )
     document = document_of(content[field], field)
-    if document is not None and _HALF_PAIR.search(record):
-        _check_encodable(document)
+    if document is not None and holds_half_pair(record, document.sentences or document.text):
+        raise BadRecord("half a surrogate pair", ", which is no character")
     return document
 
 
-def _check_encodable(document: Document) -> None:
+def holds_half_pair(source: str, content: Any) -> bool:
     """JSON can write half a surrogate pair, which Python reads and UTF-8 cannot hold."""
+    if not _HALF_PAIR.search(source):
+        return False
     try:
-        "".join(document.sentences or [document.text or ""]).encode()
+        json.dumps(content, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise BadRecord("half a surrogate pair", ", which is no character") from None
+        return True
+    return False
 
 
 def _row_document(

@@ -1,4 +1,4 @@
-"""From a unit's bytes to its documents.
+"""From a chunk's bytes to its documents.
 
 This runs in worker processes. Every record is decoded and parsed on its own, so that one bad record
 costs one record: it stops the run with its place in the file, or is counted and left out, as
@@ -13,19 +13,21 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from litebert.base.errors import FileError, FormatError
-from litebert.reading import cutting
+from litebert.reading import boundaries
+from litebert.reading.chunks import Chunk, ReadSettings
+from litebert.reading.decoders import BUFFER_BYTES
 from litebert.reading.parquet import read_cells
 from litebert.reading.parsing import BadRecord, Document, decode, document_of, parser, too_long
 from litebert.reading.signatures import BOM
-from litebert.reading.sources import ReadSettings, Unit
-from litebert.reading.streams import PIECE, open_file
+from litebert.reading.streams import open_file
+from litebert.reading.tables import csv_records
 
 __all__ = ["Document", "Skipped", "read_documents"]
 
 EMPTY = "empty document"
 DAMAGED = "damaged archive"
 _BLANK_LINES = re.compile(rb"\n(?:[ \t\r\f\v]*\n)+")
-_CHEAP_TO_COUNT = 256 * 2**20  # bytes before a unit that are read again for a line number
+_CHEAP_TO_COUNT = 256 * 2**20  # bytes before a chunk that are read again for a line number
 
 
 @dataclass
@@ -36,46 +38,46 @@ class Skipped:
     messages: dict[str, str] = field(default_factory=dict)
 
     def add(self, reason: str, count: int = 1) -> None:
-        """Count something left out."""
         self.counts[reason] = self.counts.get(reason, 0) + count
 
     def merge(self, other: Skipped) -> None:
-        """Add what a later unit left out."""
         for reason, count in other.counts.items():
             self.add(reason, count)
         self.messages = {**other.messages, **self.messages}
 
 
-def read_documents(unit: Unit, settings: ReadSettings, skipped: Skipped) -> Iterator[Document]:
-    """The documents of a unit, in order; what is left out is added to `skipped`."""
-    if unit.source.format == "parquet":
-        yield from _parquet_documents(unit, settings, skipped)
+def read_documents(chunk: Chunk, settings: ReadSettings, skipped: Skipped) -> Iterator[Document]:
+    """The documents of a chunk, in order; what is left out is added to `skipped`."""
+    if chunk.source.format == "parquet":
+        yield from _parquet_documents(chunk, settings, skipped)
         return
-    unit, text = _load(unit)
-    parse = parser(unit.source.format, settings.field, unit.columns)
-    for start, record in _complete_records(unit, text):
+    chunk, text = _load(chunk)
+    parse = parser(chunk.source.format, settings.field, chunk.columns)
+    for start, record in _complete_records(chunk, text):
         try:
-            if len(record) > cutting.LARGEST_RECORD:
-                raise too_long(unit.source.format)
+            if len(record) > boundaries.LARGEST_RECORD:
+                raise too_long(chunk.source.format)
             document = parse(decode(record))
         except BadRecord as bad:
-            place = partial(_place, unit, text, start + bad.at, settings)
+            place = partial(_place, chunk, text, start + bad.at, settings)
             _refuse(bad, place, settings, skipped)
             continue
         if document is not None:
             yield document
         elif record.strip():  # a blank line is nothing; a record without text is something
             skipped.add(EMPTY)
-    _refuse_incomplete(unit, text, settings, skipped)
+    _refuse_incomplete(chunk, text, settings, skipped)
 
 
-def _parquet_documents(unit: Unit, settings: ReadSettings, skipped: Skipped) -> Iterator[Document]:
-    cells = read_cells(unit.source.name, settings.field, unit.row_groups)
-    for row, cell in enumerate(cells, unit.first_line):
+def _parquet_documents(
+    chunk: Chunk, settings: ReadSettings, skipped: Skipped
+) -> Iterator[Document]:
+    cells = read_cells(chunk.source.name, settings.field, chunk.row_groups)
+    for row, cell in enumerate(cells, chunk.first_line):
         try:
             document = document_of(cell, settings.field)
         except BadRecord as bad:
-            _refuse(bad, lambda row=row: f"{unit.source.name}, row {row:,}", settings, skipped)
+            _refuse(bad, lambda row=row: f"{chunk.source.name}, row {row:,}", settings, skipped)
             continue
         if document is not None:
             yield document
@@ -83,19 +85,19 @@ def _parquet_documents(unit: Unit, settings: ReadSettings, skipped: Skipped) -> 
             skipped.add(EMPTY)
 
 
-def _load(unit: Unit) -> tuple[Unit, bytes]:
-    """The bytes of a unit, without a mark of UTF-8 at the start of the file."""
-    text = _read_range(unit) if unit.text is None else unit.text
-    if unit.first_byte == 0 and text.startswith(BOM):
-        return replace(unit, first_byte=len(BOM)), text.removeprefix(BOM)
-    return unit, text
+def _load(chunk: Chunk) -> tuple[Chunk, bytes]:
+    """The bytes of a chunk, without a mark of UTF-8 at the start of the file."""
+    text = _read_range(chunk) if chunk.text is None else chunk.text
+    if chunk.first_byte == 0 and text.startswith(BOM):
+        return replace(chunk, first_byte=len(BOM)), text.removeprefix(BOM)
+    return chunk, text
 
 
-def _read_range(unit: Unit) -> bytes:
-    name, size = unit.source.name, unit.end_byte - unit.first_byte
+def _read_range(chunk: Chunk) -> bytes:
+    name, size = chunk.source.name, chunk.end_byte - chunk.first_byte
     with open_file(name) as file:
         try:
-            file.seek(unit.first_byte)
+            file.seek(chunk.first_byte)
             text = file.read(size)
         except OSError as error:
             raise FileError(f"{name}: cannot be read ({error})") from None
@@ -104,10 +106,10 @@ def _read_range(unit: Unit) -> bytes:
     return text
 
 
-def _complete_records(unit: Unit, text: bytes) -> Iterator[tuple[int, bytes]]:
+def _complete_records(chunk: Chunk, text: bytes) -> Iterator[tuple[int, bytes]]:
     """Records with their places in the text, the last one left out if it was cut off."""
-    records = _split(text, unit.source.format)
-    if not (unit.overlong or unit.damage):
+    records = _split(text, chunk.source.format)
+    if not (chunk.overlong or chunk.damage):
         yield from records
         return
     before: tuple[int, bytes] | None = None
@@ -128,23 +130,10 @@ def _split(text: bytes, format: str) -> Iterator[tuple[int, bytes]]:
         yield start, text[start:]
     else:
         start = 0
-        for record in _rows(text) if format == "csv" and b'"' in text else text.split(b"\n"):
+        quoted = format == "csv" and b'"' in text
+        for record in (row for _, row in csv_records(text)) if quoted else text.split(b"\n"):
             yield start, record
             start += len(record) + 1
-
-
-def _rows(text: bytes) -> Iterator[bytes]:
-    """CSV records: lines, joined while the number of quotes is odd."""
-    lines: list[bytes] = []
-    inside = False
-    for line in text.split(b"\n"):
-        lines.append(line)
-        inside ^= line.count(b'"') % 2 == 1
-        if not inside:
-            yield line if len(lines) == 1 else b"\n".join(lines)
-            lines.clear()
-    if lines:
-        yield b"\n".join(lines)
 
 
 def _refuse(
@@ -159,37 +148,37 @@ def _refuse(
         skipped.messages[bad.reason] = f"{place()}: {bad.reason}{bad.detail}"
 
 
-def _refuse_incomplete(unit: Unit, text: bytes, settings: ReadSettings, skipped: Skipped) -> None:
+def _refuse_incomplete(chunk: Chunk, text: bytes, settings: ReadSettings, skipped: Skipped) -> None:
     """The same for a last record that was cut off."""
-    if unit.overlong:
-        *_, (start, _record) = _split(text, unit.source.format)
+    if chunk.overlong:
+        *_, (start, _record) = _split(text, chunk.source.format)
         _refuse(
-            too_long(unit.source.format),
-            partial(_place, unit, text, start, settings),
+            too_long(chunk.source.format),
+            partial(_place, chunk, text, start, settings),
             settings,
             skipped,
         )
-    if unit.damage and settings.on_error == "stop":
-        raise FileError(unit.damage)
-    if unit.damage:
+    if chunk.damage and settings.on_error == "stop":
+        raise FileError(chunk.damage)
+    if chunk.damage:
         skipped.add(DAMAGED)
-        skipped.messages.setdefault(DAMAGED, unit.damage)
+        skipped.messages.setdefault(DAMAGED, chunk.damage)
 
 
-def _place(unit: Unit, text: bytes, start: int, settings: ReadSettings) -> str:
+def _place(chunk: Chunk, text: bytes, start: int, settings: ReadSettings) -> str:
     """Where a byte of the text is, for people: file, line and byte of the decompressed file."""
-    byte = f"byte {unit.first_byte + start:,}"
-    if unit.first_line or settings.on_error == "stop" or unit.first_byte <= _CHEAP_TO_COUNT:
-        line = (unit.first_line or _lines_before(unit) + 1) + text.count(b"\n", 0, start)
-        return f"{unit.source.name}, line {line:,} ({byte})"
-    return f"{unit.source.name}, {byte}"
+    byte = f"byte {chunk.first_byte + start:,}"
+    if chunk.first_line or settings.on_error == "stop" or chunk.first_byte <= _CHEAP_TO_COUNT:
+        line = (chunk.first_line or _lines_before(chunk) + 1) + text.count(b"\n", 0, start)
+        return f"{chunk.source.name}, line {line:,} ({byte})"
+    return f"{chunk.source.name}, {byte}"
 
 
-def _lines_before(unit: Unit) -> int:
-    """Newlines of a plain file before a unit, counted only when a message needs them."""
-    lines, left = 0, unit.first_byte
-    with open_file(unit.source.name) as file:
-        while left > 0 and (piece := file.read(min(PIECE, left))):
+def _lines_before(chunk: Chunk) -> int:
+    """Newlines of a plain file before a chunk, counted only when a message needs them."""
+    lines, left = 0, chunk.first_byte
+    with open_file(chunk.source.name) as file:
+        while left > 0 and (piece := file.read(min(BUFFER_BYTES, left))):
             lines += piece.count(b"\n")
             left -= len(piece)
     return lines

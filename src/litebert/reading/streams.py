@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from litebert.base.errors import FileError, FormatError
-from litebert.reading.decoders import DECODERS, PIECE, decompress, is_damage
+from litebert.reading.decoders import BUFFER_BYTES, DECODERS, decompress, is_damage
 from litebert.reading.signatures import looks_like
 
 STDIN = "-"
@@ -64,13 +64,11 @@ class Stream:
         self.here -= count
 
     def skip(self, count: int) -> None:
-        """Pass over bytes."""
         goal = self.here + count
         while self.here < goal and self.read(goal - self.here):
             pass
 
     def at_end(self) -> bool:
-        """Whether nothing follows."""
         following = len(self.read(1))
         self.unread(following)
         return not following
@@ -114,24 +112,20 @@ class FileStream(Stream):
 
     @property
     def consumed(self) -> int:
-        """Bytes of the file used so far."""
         return self.here
 
     def read(self, most: int) -> bytes:
-        """The next bytes, at most `most` and at most a piece; none at the end."""
         try:
-            read = self._file.read(min(most, PIECE))
+            read = self._file.read(min(most, BUFFER_BYTES))
         except OSError as error:
             raise FileError(f"{self.name}: cannot be read ({error})") from None
         self.here += len(read)
         return read
 
     def unread(self, count: int) -> None:
-        """Step back by at most what the last `read` gave."""
         self.skip(-count)
 
     def skip(self, count: int) -> None:
-        """Pass over bytes."""
         self.here = self._file.seek(min(self.here + count, self._size))
 
 
@@ -175,7 +169,7 @@ def open_file(name: str) -> BinaryIO:
 
 
 def _pieces(raw: BinaryIO) -> Iterator[bytes]:
-    return iter(lambda: raw.read(PIECE), b"")
+    return iter(lambda: raw.read(BUFFER_BYTES), b"")
 
 
 def _check_signature(name: str, raw: BinaryIO, suffix: str) -> None:

@@ -8,7 +8,8 @@ quoting: a tab ends a field, a newline ends a record.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import AnyStr
 
 from litebert.base.errors import FormatError
 from litebert.reading.signatures import BOM
@@ -40,15 +41,31 @@ def check_columns(name: str, columns: list[str], field: str) -> tuple[str, ...]:
     if field in columns:
         raise FormatError(f"{name}: two columns are named {field!r}; rename one of them")
     raise FormatError(
-        f"{name}: no column {field!r}; there are {shown(columns)} (choose with --field)"
+        f"{name}: no column {field!r}; there are {quoted_list(columns)} (choose with --field)"
     )
 
 
-def shown(names: Iterable[str]) -> str:
+def quoted_list(names: Iterable[str]) -> str:
     """Names for a message, which stays one sentence however many and long they are."""
     listed = [repr(name if len(name) <= 40 else name[:37] + "...") for name in names]
     more = f" and {len(listed) - 12:,} more" if len(listed) > 12 else ""
     return (", ".join(listed[:12]) or "none") + more
+
+
+def csv_records(text: AnyStr) -> Iterator[tuple[int, AnyStr]]:
+    """CSV records and the lines before each: lines, joined while the number of quotes is odd."""
+    newline, quote = (b"\n", b'"') if isinstance(text, bytes) else ("\n", '"')
+    lines: list[AnyStr] = []
+    first, quoted = 0, False
+    for number, line in enumerate(text.split(newline), 1):
+        lines.append(line)
+        quoted ^= line.count(quote) % 2 == 1
+        if not quoted:
+            yield first, newline.join(lines)
+            lines.clear()
+            first = number
+    if lines:
+        yield first, newline.join(lines)
 
 
 def parse_row(record: str, format: str) -> list[str] | None:

@@ -1,144 +1,132 @@
-"""Texts and pairs of texts: one label of several, or a number (regression)."""
+"""Classification: one label of several for a text (`classify`) or a pair of texts (`pair`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
 
+from litebert.base.errors import FormatError
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
-from litebert.tasks.base import Outputs, Prediction, Scores, TaskSettings
-from litebert.tasks.examples import TextExample
-from litebert.tasks.features import NOTHING, Features, Ids, Sequences, encode_all
-from litebert.tasks.scores.metrics import METRICS
-from litebert.text.tokenizer import Tokenizer
+from litebert.model.objective import cross_entropy_term
+from litebert.tasks.features import NO_LABEL, Features, entropy
+from litebert.tasks.metrics.classification import (
+    CLASSIFICATION_METRICS,
+    confusion_matrix,
+    per_label,
+)
+from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role
+from litebert.tasks.readers.rows import Row
+from litebert.tasks.task import Prediction, Term
+from litebert.tasks.texts import LABEL, PAIR, TEXT, TextExample, TextSettings, TextTask
 
-HEADS = {
-    "first": "classification", "mean": "mean_classification", "apart": "apart_classification",
-}  # fmt: skip
+MAX_LABELS = 1000
 
 
-class Classification:
-    """Classify or rate texts."""
+@dataclass(frozen=True)
+class LabelPrediction(Prediction):
+    """The likeliest label, and how likely each one is."""
 
-    def __init__(self, settings: TaskSettings) -> None:
-        self.settings = settings
-        self.rates = settings.kind == "regress"
-        self.apart = settings.pooling == "apart"
-        self.head = HEADS[settings.pooling]
+    label: str
+    probabilities: dict[str, float]
+
+
+class Classification(TextTask[LabelPrediction]):
+    """Classify texts."""
+
+    kind = "classify"
+    known_metrics = CLASSIFICATION_METRICS
+    no_label = NO_LABEL
+
+    def __init__(self, settings: TextSettings) -> None:
+        super().__init__(settings)
         self._number = {label: number for number, label in enumerate(settings.labels)}
 
-    def features(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> Features:
-        """A sequence an example; with `long = stride` a window each; apart, one for each text."""
-        if self.apart:
-            return self._apart(examples, tokenizer)
-        sequences, shortened, divided = Sequences(tokenizer), 0, 0
-        firsts = encode_all(tokenizer, (example.first for example in examples))
-        seconds = encode_all(tokenizer, (example.second or "" for example in examples))
-        for owner, (example, first, second) in enumerate(
-            zip(examples, firsts, seconds, strict=True)
-        ):
-            windows = self._windows(first, None if example.second is None else second, sequences)
-            for one, other in windows:
-                sequences.add(owner, self._target(example), one, other)
-            kept = sum(len(ids) for ids in windows[0] if ids is not None)
-            lost = kept < len(first) + len(second)
-            paired = example.second is not None
-            shortened += lost if len(windows) == 1 else paired and len(windows[0][0]) < len(first)
-            divided += len(windows) > 1
-        batch = sequences.batch(np.float32 if self.rates else np.int64)
-        return Features(batch, shortened, divided)
+    @classmethod
+    def roles(cls, columns: Sequence[str], given: ColumnMapping) -> tuple[Role, ...]:
+        return TEXT, ID, LABEL
 
-    def _apart(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> Features:
-        """The two texts of an example side by side; the first one carries the label."""
-        sequences, cut = Sequences(tokenizer), set[int]()
-        room = self.settings.length - sequences.extra
-        texts = [text for example in examples for text in (example.first, example.second or "")]
-        for place, ids in enumerate(encode_all(tokenizer, texts)):
-            owner, second = divmod(place, 2)
-            nothing = np.nan if self.rates else NOTHING
-            label = nothing if second else self._target(examples[owner])
-            sequences.add(owner, label, ids[:room])
-            cut |= {owner} if len(ids) > room else set()
-        batch = sequences.batch(np.float32 if self.rates else np.int64, together=2)
-        return Features(batch, len(cut))
+    @classmethod
+    def label_in(cls, row: Row, column: str, needed: bool) -> str | None:
+        return row.label(column, needed=needed)
 
-    def _target(self, example: TextExample) -> float | int:
-        if self.rates:
-            return np.nan if example.label is None else float(example.label)
-        return self._number.get(str(example.label), NOTHING)
+    @classmethod
+    def settings_for(cls, examples: Sequence[TextExample], path: Path) -> TextSettings:
+        labels = _labels([str(example.label) for example in examples], path)
+        metrics = ("accuracy", "macro_f1")
+        return TextSettings(name=cls.kind, kind=cls.kind, metrics=metrics, labels=labels)
 
-    def _windows(
-        self, first: Ids, second: Ids | None, sequences: Sequences
-    ) -> list[tuple[Ids, Ids | None]]:
-        """The text as it fits: whole, cut off, or in windows (of a pair, over its second text)."""
-        if second is None:
-            room = self.settings.length - sequences.extra
-            return [(window, None) for window in self._cut(first, room)]
-        room = self.settings.length - sequences.extra_of_pair
-        if self.settings.long == "stride" and len(first) + len(second) > room:
-            first = first[: max(room // 2, room - len(second))]
-            return [(first, window) for window in self._cut(second, room - len(first))]
-        keep_first, keep_second = fit_pair(len(first), len(second), room)
-        return [(first[:keep_first], second[:keep_second])]
+    @staticmethod
+    def labels_of(example: TextExample) -> tuple[str, ...]:
+        return () if example.label is None else (str(example.label),)
 
-    def _cut(self, ids: Ids, room: int) -> list[Ids]:
-        if len(ids) <= room or self.settings.long == "truncate":
-            return [ids[:room]]
-        step = min(self.settings.stride, room)
-        starts = range(0, len(ids) - room + step, step)
-        return [ids[start : start + room] for start in starts]
+    def target_of(self, example: TextExample) -> int:
+        return self._number.get(str(example.label), NO_LABEL)
 
-    def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
-        """Log-probabilities of the labels, or the number."""
-        logits = getattr(model, self.head)(state).float()
-        rows = (logits if self.rates else logits.log_softmax(-1)).cpu().numpy()
-        return list(np.repeat(rows, inputs.batch.together, axis=0))
+    def term(self, model: Model, state: State, inputs: Inputs) -> Term:
+        labels = inputs.labels[:: inputs.batch.group_size]
+        return cross_entropy_term(self.logits(model, state), labels)
 
-    def decode(
-        self, examples: Sequence[TextExample], features: Features, outputs: Outputs
-    ) -> list[Prediction]:
-        """The windows of a text vote with their probabilities."""
-        owners, table = features.owners(), np.stack(outputs)
-        values = table if self.rates else np.exp(table)
-        sums = np.zeros((len(examples), table.shape[1]))
-        np.add.at(sums, owners, values)
-        means = sums / np.bincount(owners, minlength=len(examples))[:, None]
-        return [self._prediction(row) for row in means]
+    def chance_loss(self, features: Features) -> float:
+        return entropy(features.batch.labels[:: features.batch.group_size])
 
-    def _prediction(self, row: np.ndarray) -> Prediction:
-        if self.rates:
-            return {"value": float(row[0])}
-        best = int(row.argmax())
-        scores = dict(zip(self.settings.labels, (float(p) for p in row), strict=True))
-        return {"label": self.settings.labels[best], "scores": scores}
+    def probabilities(self, logits: Tensor) -> Tensor:
+        return logits.softmax(-1)
 
-    def merge(self, predictions: Sequence[Prediction]) -> Prediction:
-        """The mean of numbers or probabilities."""
-        if self.rates:
-            return {"value": float(np.mean([p["value"] for p in predictions]))}
-        return self._prediction(np.mean([list(p["scores"].values()) for p in predictions], 0))
+    def to_prediction(self, id: str, row: NDArray[np.floating]) -> LabelPrediction:
+        best = self.settings.labels[int(row.argmax())]
+        return LabelPrediction(id, best, dict(zip(self.settings.labels, row.tolist(), strict=True)))
 
-    def score(self, examples: Sequence[TextExample], predictions: Sequence[Prediction]) -> Scores:
-        """The task's metrics."""
-        if self.rates:
-            truth = [float(example.label) for example in examples if example.label is not None]
-            guess = [p["value"] for p in predictions]
-        else:
-            truth = [self._number[str(example.label)] for example in examples]
-            guess = [self._number[p["label"]] for p in predictions]
-        return {name: METRICS[name](truth, guess) for name in self.settings.metrics}
+    def to_row(self, prediction: LabelPrediction) -> list[float]:
+        return list(prediction.probabilities.values())
+
+    def to_numbers(
+        self, examples: Sequence[TextExample], predictions: Sequence[LabelPrediction]
+    ) -> tuple[list[int], list[int]]:
+        labels = [self._number[str(example.label)] for example in examples]
+        return labels, [self._number[prediction.label] for prediction in predictions]
+
+    def details(
+        self, examples: Sequence[TextExample], predictions: Sequence[LabelPrediction]
+    ) -> dict[str, Any]:
+        """Precision, recall and F1 of each label, and which is taken for which."""
+        numbers, names = self.to_numbers(examples, predictions), self.settings.labels
+        return {
+            "labels": {name: asdict(row) for name, row in per_label(*numbers, names).items()},
+            "confusion": confusion_matrix(*numbers, len(names)).tolist(),
+        }
+
+    def all_alike(self, predictions: Sequence[LabelPrediction]) -> bool:
+        return len({prediction.label for prediction in predictions}) < 2
 
 
-def fit_pair(first: int, second: int, room: int) -> tuple[int, int]:
-    """How much of two texts is kept: the longer one loses tokens until both fit, as Google does."""
-    excess = first + second - room
-    if excess <= 0:
-        return first, second
-    longer = min(abs(first - second), excess)  # taken from the longer one alone
-    rest = excess - longer
-    first, second = (first - longer, second) if first > second else (first, second - longer)
-    # Then in turns; at a tie Google's loop takes from the second text.
-    return first - rest // 2, second - (rest - rest // 2)
+class PairClassification(Classification):
+    """Classify pairs of texts."""
+
+    kind = "pair"
+
+    @classmethod
+    def roles(cls, columns: Sequence[str], given: ColumnMapping) -> tuple[Role, ...]:
+        return PAIR, ID, LABEL
+
+
+def _labels(found: list[str], path: Path) -> tuple[str, ...]:
+    """The labels in a fixed order: numbers by size, words by the alphabet."""
+    distinct = set(found)
+    if len(distinct) < 2:
+        raise FormatError(f"{path}: all examples have the label {found[0]!r}; there must be two")
+    if len(distinct) > MAX_LABELS:
+        raise FormatError(
+            f"{path}: {len(distinct):,} different labels; is this the right column "
+            "(--column label=NAME), or a number to predict (--task regress)?"
+        )
+    if all(label.lstrip("-").isdecimal() for label in distinct):
+        return tuple(sorted(distinct, key=int))
+    return tuple(sorted(distinct))

@@ -1,43 +1,53 @@
 """The examples of a task by its name: a published one with its folder, or a kind with own files.
 
-open_data("sst-2", data="glue")                      GLUE's nine, squad-1.1, squad-2.0, race, ner
-open_data("classify", train="mine.csv", dev=None)    classify, pair, regress, tag, qa, choice
+open_data("sst-2", DataSource(data="glue"))          GLUE's nine, squad-1.1, squad-2.0, race, ner
+open_data("classify", DataSource(train="mine.csv"))  classify, pair, regress, tag, qa, choice
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from litebert.base.errors import FileError, FormatError, SettingsError, did_you_mean
-from litebert.tasks.base import TaskSettings
-from litebert.tasks.checks import check_asked, check_dev, check_entities, labels_of
-from litebert.tasks.examples import Example
-from litebert.tasks.files.columns import read_columns
-from litebert.tasks.files.glue import GLUE, read_glue, resolve_split
-from litebert.tasks.files.own import read_own
-from litebert.tasks.files.race import read_race
-from litebert.tasks.files.roles import KINDS, Columns
-from litebert.tasks.files.squad import read_squad
-from litebert.tasks.files.text_file import Say, quiet
-from litebert.tasks.scores.entities import are_entities
+from litebert.base.errors import FormatError, SettingsError, did_you_mean
+from litebert.tasks.published.registry import PUBLISHED
+from litebert.tasks.readers.column_mapping import ColumnMapping, GivenColumns
+from litebert.tasks.readers.text_file import Say, quiet
+from litebert.tasks.registry import KINDS, build_task
+from litebert.tasks.task import Task, TaskSettings
 
-HELD_OUT = 0.1  # share of own examples that become the dev set where none is given
-MOST_LABELS = 1000
-METRICS = {
-    "classify": ("accuracy", "macro_f1"), "pair": ("accuracy", "macro_f1"),
-    "regress": ("pearson", "spearman"), "tag": ("accuracy",), "qa": ("f1", "exact"),
-    "choice": ("accuracy",),
-}  # fmt: skip
+HELD_OUT = 0.1  # fraction of own examples that become the dev set where none is given
 Examples = list[Any]
 
 
 @dataclass(frozen=True)
-class Data:
-    """What a task is trained and measured on. Dev sets by name: MNLI has two."""
+class DataSource:
+    """Where examples come from: the folder of a published task, or files of the user's own."""
+
+    data: Path | None = None  # the published task's folder; or what a fine-tuned model is asked
+    train: Path | None = None
+    dev: Path | None = None
+    columns: ColumnMapping = field(default_factory=ColumnMapping)
+    level: str = "all"  # of RACE
+    repair: bool = False  # of SQuAD: move answers that are not at their offset
+
+    @classmethod
+    def build(
+        cls, data: str | Path | None = None, train: str | Path | None = None,
+        dev: str | Path | None = None, columns: GivenColumns = (), level: str = "all",
+        repair: bool = False,
+    ) -> DataSource:  # fmt: skip
+        """From what users give: paths as text, columns as a mapping."""
+        data, train, dev = (None if path is None else Path(path) for path in (data, train, dev))
+        return cls(data, train, dev, ColumnMapping.build(columns), level, repair)
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """What a task is trained and evaluated on. Dev sets by name: MNLI has two."""
 
     settings: TaskSettings
     train: Examples
@@ -46,174 +56,75 @@ class Data:
 
 def task_names() -> list[str]:
     """Everything `--task` understands."""
-    return [*(name for name in GLUE if name != "ax"), *_PUBLISHED, *KINDS]
+    return [*(name for name, task in PUBLISHED.items() if task.splits), *KINDS]
 
 
-def open_data(
-    task: str, *, data: Path | None = None, train: Path | None = None, dev: Path | None = None,
-    columns: Columns | None = None, level: str = "all", repair: bool = False, say: Say = quiet,
-) -> Data:  # fmt: skip
+def open_data(task: str, source: DataSource, say: Say = quiet) -> TaskData:
     """The examples and settings of a task."""
-    if task in KINDS:
-        if train is None:
-            raise SettingsError(f"--task {task} needs --train FILE (.csv, .tsv, .jsonl, .parquet)")
-        return _own(task, train, dev, columns, repair, say)
     if task not in task_names():
         raise SettingsError(f"no task {task!r}; {did_you_mean(task, task_names())}")
-    if data is None:
+    if task in KINDS:
+        return _open_own(KINDS[task], source, say)
+    if source.data is None:
         raise SettingsError(f"--task {task} needs --data FOLDER, where its published files are")
-    if task in GLUE:
-        return _glue(task, data, say)
-    return _PUBLISHED[task](data, level, repair, say)
+    published = PUBLISHED[task]
+    dev = {
+        split: published.read(
+            source.data, split, labelled=True, level=source.level, repair=source.repair, say=say
+        )
+        for split in published.splits
+    }
+    train = dev.pop("train")
+    data = TaskData(published.settings(train), train, dev)
+    for examples in dev.values():
+        _check_dev(build_task(data.settings), examples, source.data)
+    return data
 
 
 def read_split(
-    settings: TaskSettings, path: Path, *, split: str = "dev", labelled: bool = True,
-    columns: Columns | None = None, repair: bool = False, say: Say = quiet,
-) -> Examples:  # fmt: skip
+    task: Task, source: DataSource, *, split: str = "dev", labelled: bool = True, say: Say = quiet
+) -> Examples:
     """Examples for a fine-tuned model: a published split, or a file of the user's own."""
-    examples = _read_split(settings, path, split, labelled, columns, repair, say)
-    check_asked(settings, examples, path, labelled=labelled)
+    path, published = source.data, PUBLISHED.get(task.settings.name)
+    assert path is not None
+    if published is not None and (path.is_dir() or published.reads_single_files):
+        examples = published.read(
+            path, split, labelled=labelled, level="all", repair=source.repair, say=say
+        )
+    else:
+        examples = task.read_file(
+            path, source.columns, labelled=labelled, repair=source.repair, say=say
+        )
+    _check_asked(task, examples, path, labelled=labelled)
     return examples
-
-
-def _read_split(
-    settings: TaskSettings, path: Path, split: str, labelled: bool, columns: Columns | None,
-    repair: bool, say: Say,
-) -> Examples:  # fmt: skip
-    if path.is_dir():
-        if settings.name in GLUE:
-            name, split = resolve_split(settings.name, split)
-            return list(read_glue(name, path, split, say))
-        if settings.name == "race":
-            return list(read_race(path, split, needs_answers=labelled))
-        if settings.name.startswith("squad-"):
-            path = _find(path, f"{split}-v{settings.name.removeprefix('squad-')}.json")
-        elif settings.name == "ner":
-            path = _find(path, split)
-    if settings.name == "race":
-        return list(read_race(path, "dev", needs_answers=labelled))
-    if settings.kind == "qa" and _is_squad(path):
-        return list(read_squad(path, needs_answers=labelled, repair=repair, say=say))
-    table = {".csv", ".tsv", ".jsonl", ".parquet"} & set(path.suffixes)
-    if settings.kind == "tag" and not table:
-        return list(read_columns(path, needs_tags=labelled, say=say))
-    found = read_own(path, settings.kind, columns, needs_labels=labelled, say=say)
-    _tell_columns(path, found.guessed, say)
-    return list(found.examples)
-
-
-def _is_squad(path: Path) -> bool:
-    return ".json" in path.suffixes and ".jsonl" not in path.suffixes
-
-
-def _glue(name: str, folder: Path, say: Say) -> Data:
-    row = GLUE[name]
-    kind = "regress" if not row.labels else "classify" if len(row.texts) == 1 else "pair"
-    settings = TaskSettings(name=name, kind=kind, metrics=row.metrics, labels=row.labels)
-    splits = [split for split in row.files if split.startswith("dev")]
-    dev = {split: list(read_glue(name, folder, split, say)) for split in splits}
-    return Data(settings, list(read_glue(name, folder, "train", say)), dev)
-
-
-def _squad(version: str) -> Callable[[Path, str, bool, Say], Data]:
-    def read(folder: Path, level: str, repair: bool, say: Say) -> Data:
-        impossible = version == "2.0"
-        settings = TaskSettings(
-            name=f"squad-{version}", kind="qa", length=384, stride=128, impossible=impossible,
-            metrics=("best_f1", "best_exact") if impossible else ("f1", "exact"),
-        )  # fmt: skip
-        files = [_find(folder, f"{split}-v{version}.json") for split in ("train", "dev")]
-        train, dev = (list(read_squad(f, version, repair=repair, say=say)) for f in files)
-        return Data(settings, train, {"dev": dev})
-
-    return read
-
-
-def _race(folder: Path, level: str, repair: bool, say: Say) -> Data:
-    train, dev = (list(read_race(folder, split, level)) for split in ("train", "dev"))
-    settings = TaskSettings(
-        name="race", kind="choice", metrics=("accuracy",), length=512, question_length=128
-    )
-    return Data(settings, train, {"dev": dev})
-
-
-def _ner(folder: Path, level: str, repair: bool, say: Say) -> Data:
-    files = [_find(folder, split) for split in ("train", "dev")]
-    train, dev = (list(read_columns(file, say=say)) for file in files)
-    for examples, file in zip((train, dev), files, strict=True):
-        check_entities(examples, file)
-    settings = TaskSettings(
-        name="ner", kind="tag", metrics=("entity_f1", "accuracy"), labels=_tags(train)
-    )
-    check_dev(settings, dev, files[1])
-    return Data(settings, train, {"dev": dev})
-
-
-_PUBLISHED: dict[str, Callable[[Path, str, bool, Say], Data]] = {
-    "squad-1.1": _squad("1.1"), "squad-2.0": _squad("2.0"), "race": _race, "ner": _ner,
-}  # fmt: skip
-
-
-def _find(folder: Path, name: str) -> Path:
-    """A published file, plain or compressed; columns may end in .txt, .tsv or .conll."""
-    for ending in ("", ".gz", ".xz", ".txt", ".tsv", ".conll"):
-        if (folder / (name + ending)).is_file():
-            return folder / (name + ending)
-    raise FileError(f"{folder}: no file {name} (also looked for .gz, .xz, .txt, .tsv and .conll)")
 
 
 # ------------------------------------------------------------------------------- own files
 
 
-def _own(
-    kind: str, train: Path, dev: Path | None, columns: Columns | None, repair: bool, say: Say
-) -> Data:
-    examples = _read_own(kind, train, columns, repair, say)
+def _open_own(kind: type[Task], source: DataSource, say: Say) -> TaskData:
+    if source.train is None:
+        raise SettingsError(f"--task {kind.kind} needs --train FILE (.csv, .tsv, .jsonl, .parquet)")
+
+    def read(path: Path) -> Examples:
+        return kind.read_file(path, source.columns, labelled=True, repair=source.repair, say=say)
+
+    examples = read(source.train)
     if not examples:
-        raise FormatError(f"{train}: holds no examples")
-    if dev is None:
-        examples, held = hold_out(examples, HELD_OUT, kind)
-        say(f"{train}: {len(held):,} of {len(held) + len(examples):,} examples are held out as dev")
+        raise FormatError(f"{source.train}: holds no examples")
+    if source.dev is None:
+        examples, dev = hold_out(kind, examples, HELD_OUT)
+        count = len(dev) + len(examples)
+        say(f"{source.train}: {len(dev):,} of {count:,} examples are held out as dev")
     else:
-        held = _read_own(kind, dev, columns, repair, say)
-    settings = _own_settings(kind, train, examples)
-    check_dev(settings, held, dev or train)
-    return Data(settings, examples, {"dev": held})
-
-
-def _read_own(kind: str, path: Path, columns: Columns | None, repair: bool, say: Say) -> Examples:
-    if kind == "qa" and _is_squad(path):
-        return list(read_squad(path, repair=repair, say=say))
-    if repair:
-        raise SettingsError(f"--repair: {path} is not a SQuAD file, which it is for")
-    found = read_own(path, kind, columns, say=say)
-    _tell_columns(path, found.guessed, say)
-    return list(found.examples)
-
-
-def _own_settings(kind: Any, train: Path, examples: Examples) -> TaskSettings:
-    labels: tuple[str, ...] = ()
-    metrics = METRICS[kind]
-    more: dict[str, Any] = {}
-    if kind in ("classify", "pair"):
-        labels = _labels([str(example.label) for example in examples], train)
-    if kind == "tag":
-        labels = _tags(examples)
-        if are_entities(labels):
-            metrics = ("entity_f1", "accuracy")
-    if kind == "choice":
-        more["options"] = len(examples[0].options)
-    if kind == "qa":
-        more |= {"impossible": any(one.impossible for one in examples), "length": 384}
-        more["stride"] = 128
-        if more["impossible"]:
-            metrics = ("best_f1", "best_exact")
-    return TaskSettings(name=kind, kind=kind, metrics=metrics, labels=labels, **more)
+        dev = read(source.dev)
+    settings = kind.settings_for(examples, source.train)
+    _check_dev(kind(settings), dev, source.dev or source.train)
+    return TaskData(settings, examples, {"dev": dev})
 
 
 def hold_out(
-    examples: Sequence[Example], share: float, kind: str = ""
+    kind: type[Task], examples: Sequence[Any], fraction: float
 ) -> tuple[Examples, Examples]:
     """Train and dev, by a fixed shuffle; both have something in them.
 
@@ -221,42 +132,56 @@ def hold_out(
     """
     order = list(range(len(examples)))
     random.Random(0).shuffle(order)
-    count = max(1, round(share * len(examples)))
+    count = max(1, round(fraction * len(examples)))
     if count >= len(examples):
-        raise SettingsError("one example is too few: some are held out to measure on")
+        raise SettingsError("one example is too few: some are held out to evaluate on")
     held = set(order[:count])
-    known = {label for i in order[count:] for label in labels_of(examples[i], kind)}
-    held -= {i for i in held if not known.issuperset(labels_of(examples[i], kind))}
+    known = {label for i in order[count:] for label in kind.labels_of(examples[i])}
+    held -= {i for i in held if not known.issuperset(kind.labels_of(examples[i]))}
     if not held:
-        raise SettingsError("every label occurs once; give examples to measure on with --dev")
+        raise SettingsError("every label occurs once; give examples to evaluate on with --dev")
     return (
         [example for i, example in enumerate(examples) if i not in held],
         [example for i, example in enumerate(examples) if i in held],
     )
 
 
-def _labels(found: list[str], path: Path) -> tuple[str, ...]:
-    """The labels in a fixed order: numbers by size, words by the alphabet."""
-    distinct = set(found)
-    if len(distinct) < 2:
-        raise FormatError(f"{path}: all examples have the label {found[0]!r}; there must be two")
-    if len(distinct) > MOST_LABELS:
-        raise FormatError(
-            f"{path}: {len(distinct):,} different labels; is this the right column "
-            "(--column label=NAME), or a number to predict (--task regress)?"
-        )
-    if all(label.lstrip("-").isdecimal() for label in distinct):
-        return tuple(sorted(distinct, key=int))
-    return tuple(sorted(distinct))
+# ------------------------------------------------------------- examples that do not fit a model
 
 
-def _tags(examples: Examples) -> tuple[str, ...]:
-    """All tags, the one for nothing first."""
-    found = {tag for example in examples for tag in example.tags or ()}
-    return tuple(sorted(found, key=lambda tag: (tag != "O", tag)))
+def _check_dev(task: Task, examples: Examples, path: Path) -> None:
+    """Refuse dev examples that training has not prepared for."""
+    for example in examples:
+        for label in set(task.labels_of(example)).difference(task.settings.labels):
+            raise FormatError(
+                f"{_place(example, path)}: label {label!r} occurs among the dev examples only, so "
+                "it cannot be learned; add training examples of it or remove it"
+            )
+        _check_example(task, example, path)
 
 
-def _tell_columns(path: Path, guessed: dict[str, str], say: Say) -> None:
-    if guessed:
-        listed = ", ".join(f"{role} = {column!r}" for role, column in guessed.items())
-        say(f"{path}: columns guessed by their names: {listed} (--column ROLE=NAME to change)")
+def _check_asked(task: Task, examples: Examples, path: Path, *, labelled: bool) -> None:
+    """Refuse examples that a fine-tuned model cannot be asked, or not be evaluated on."""
+    for example in examples:
+        if labelled and not task.is_labelled(example):
+            raise FormatError(
+                f"{_place(example, path)}: has no label, so nothing can be evaluated on it; "
+                "`litebert predict` needs none"
+            )
+        unknown = set(task.labels_of(example)).difference(task.settings.labels)
+        if labelled and unknown:
+            raise FormatError(
+                f"{_place(example, path)}: label {min(unknown)!r} is none of the model's: "
+                f"{', '.join(task.settings.labels[:12])}"
+            )
+        _check_example(task, example, path)
+
+
+def _check_example(task: Task, example: Any, path: Path) -> None:
+    if problem := task.problem_of(example):
+        raise FormatError(f"{_place(example, path)}: {problem}")
+
+
+def _place(example: Any, path: Path) -> str:
+    """Where an example is: its line if that is known, else its file and its id."""
+    return example.where or f"{path}, example {example.id}"

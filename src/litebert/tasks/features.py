@@ -1,4 +1,4 @@
-"""Examples as token sequences, ready for the encoder; every task builds its features with this.
+"""Examples as token sequences, ready for the encoder; every kind builds its features with this.
 
 Features are one long packed batch (base/batch.py): sequence after sequence without padding, each
 with the number of its example as its key. Batches for training and prediction are taken out of it.
@@ -7,31 +7,32 @@ with the number of its example as its key. Batches for training and prediction a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.base.batch import Batch, Numbers
+from litebert.base.batches import Batch, concatenate
+from litebert.base.ragged import IntArray
 from litebert.text.tokenizer import Tokenizer
 
 Ids = NDArray[np.integer]
-NOTHING = -1  # the label of an example that has none
+NO_LABEL = -1
 
 
 @dataclass(frozen=True)
 class Features:
-    """All sequences of some examples; `offsets` and `owned` are there for question answering."""
+    """All sequences of some examples."""
 
     batch: Batch
-    shortened: int = 0  # examples that lost text to fit
-    divided: int = 0  # examples that became several sequences
-    offsets: NDArray[np.int32] | None = None  # N, 2: where each token stands in its passage
-    owned: NDArray[np.bool_] | None = None  # N: no other window shows this token with more context
+    truncated: int = 0  # examples that lost text to fit
+    windowed: int = 0  # examples that became several sequences
+    extras: dict[str, NDArray[Any]] = field(default_factory=dict)  # a row a token, for decoding
 
-    def owners(self) -> Numbers:
-        """The example of each sequence."""
+    @property
+    def example_of(self) -> IntArray:
+        """The number of each sequence's example."""
         return self.batch.keys.astype(np.int64)
 
 
@@ -39,7 +40,7 @@ class Sequences:
     """Collects sequences and their special tokens."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        special, pair = tokenizer.special, tokenizer.kind != "bytes"
+        special, pair = tokenizer.special, tokenizer.kind != "bpe"
         self._cls = np.array([special.cls], np.int32)
         self._sep = np.array([special.sep], np.int32)
         self._joint = self._sep if pair else np.repeat(self._sep, 2)  # RoBERTa: </s></s>
@@ -63,7 +64,7 @@ class Sequences:
         self.labels.append(label)
         self.owners.append(owner)
 
-    def batch(self, label_type: Any = np.int64, together: int = 1) -> Batch:
+    def batch(self, label_type: Any = np.int64, group_size: int = 1) -> Batch:
         """All of them. The text is `inside`; of a pair, only the second segment."""
         lengths = np.array([len(ids) for ids, _, _ in self.rows], np.int64)
         edges = np.array([edge for _, edge, _ in self.rows], np.int64)
@@ -76,66 +77,37 @@ class Sequences:
         empty = [np.zeros(0, np.int32)]
         return Batch(
             ids=np.concatenate([*empty, *(ids for ids, _, _ in self.rows)]),
-            types=(place >= edge).astype(np.int8) * self._second_type,
-            inside=second | single,
-            begins=np.zeros(len(place), bool),
+            token_types=(place >= edge).astype(np.int8) * self._second_type,
+            is_text=second | single,
+            segment_starts=np.zeros(len(place), bool),
             lengths=lengths,
             labels=np.array(self.labels, label_type),
             keys=np.array(self.owners, np.uint64),
-            together=together,
+            group_size=group_size,
         )
-
-
-def take(batch: Batch, chosen: Sequence[int] | Numbers) -> Batch:
-    """The chosen sequences, in the order given."""
-    chosen = np.asarray(chosen, np.int64)
-    lengths = batch.lengths[chosen]
-    begins = np.cumsum(lengths) - lengths
-    shift = np.repeat(batch.starts[chosen] - begins, lengths)
-    tokens = np.arange(lengths.sum()) + shift
-    positions, targets = _asked(batch, chosen, begins)
-    return Batch(
-        batch.ids[tokens], batch.types[tokens], batch.inside[tokens], batch.begins[tokens], lengths,
-        batch.labels[chosen], batch.keys[chosen], positions, targets, batch.together,
-    )  # fmt: skip
-
-
-def _asked(batch: Batch, chosen: Numbers, begins: Numbers) -> tuple[Numbers, NDArray[np.int32]]:
-    """The positions and targets of chosen sequences, moved to where their tokens went."""
-    edges = np.append(batch.starts, len(batch.ids))
-    low = np.searchsorted(batch.positions, edges[chosen])
-    counts = np.searchsorted(batch.positions, edges[chosen + 1]) - low
-    where = np.arange(counts.sum()) + np.repeat(low - (np.cumsum(counts) - counts), counts)
-    moved = batch.positions[where] + np.repeat(begins - batch.starts[chosen], counts)
-    return moved, batch.targets[where]
-
-
-def split_ids(ids: Ids, lengths: Numbers) -> list[Ids]:
-    """What `encode_batch` gives, text by text."""
-    return np.split(ids, np.cumsum(lengths)[:-1]) if len(lengths) else []
 
 
 def encode_all(tokenizer: Tokenizer, texts: Iterable[str]) -> list[Ids]:
     """The ids of texts, one array each."""
-    return split_ids(*tokenizer.encode_batch(list(texts)))
+    ids, lengths = tokenizer.encode_batch(list(texts))
+    return np.split(ids, np.cumsum(lengths)[:-1]) if len(lengths) else []
 
 
 def join_features(parts: Sequence[Features]) -> Features:
     """Features of consecutive examples; each part counts its examples from 0."""
-    batches, first, tokens = [], 0, 0
+    batches, first = [], 0
     for part in parts:
-        batch = part.batch
-        keys = batch.keys + np.uint64(first)
-        batches.append(replace(batch, keys=keys, positions=batch.positions + tokens))
-        first += int(batch.keys[-1]) + 1 if len(batch) else 0
-        tokens += len(batch.ids)
-    names = [n for n in Batch.__dataclass_fields__ if n != "together"]
-    columns: dict[str, Any] = {n: np.concatenate([getattr(b, n) for b in batches]) for n in names}
-    with_offsets = parts[0].offsets is not None
+        batches.append(replace(part.batch, keys=part.batch.keys + np.uint64(first)))
+        first += int(part.batch.keys[-1]) + 1 if len(part.batch) else 0
     return Features(
-        Batch(**columns, together=parts[0].batch.together),
-        sum(part.shortened for part in parts),
-        sum(part.divided for part in parts),
-        np.concatenate([part.offsets for part in parts]) if with_offsets else None,  # type: ignore[misc]
-        np.concatenate([part.owned for part in parts]) if with_offsets else None,  # type: ignore[misc]
+        concatenate(batches),
+        sum(part.truncated for part in parts),
+        sum(part.windowed for part in parts),
+        {n: np.concatenate([part.extras[n] for part in parts]) for n in parts[0].extras},
     )
+
+
+def entropy(labels: NDArray[np.integer]) -> float:
+    """The mean cross-entropy of one who knows only how often each label occurs."""
+    fractions = np.unique(labels, return_counts=True)[1] / max(len(labels), 1)
+    return float(-(fractions * np.log(fractions)).sum())

@@ -1,86 +1,292 @@
-"""Multiple choice, as in RACE: each option is read with the passage, the best one wins.
+"""Multiple choice (`choice`), as in RACE: each option is read with the passage, the best one wins.
 
 [CLS] passage [SEP] question and option [SEP]. An underscore in the question is where the option
 goes; otherwise they are joined by a space. The passage loses its end, question and option their
 beginning (Google's code keeps their last 128 tokens).
+
+In a user's table the correct option may be told by its text, by a letter (A is the first) or by a
+number from 0 or from 1; all rows tell it in the same way, so that all of them together decide which
+way it is.
 """
 
 from __future__ import annotations
 
+import math
+import re
+import string
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
+from pydantic import Field
 
+from litebert.base.batches import Batch
+from litebert.base.ragged import IntArray
+from litebert.base.errors import FormatError
+from litebert.base.intervals import Interval, bootstrap_mean
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
-from litebert.tasks.base import Outputs, Prediction, Scores, TaskSettings
-from litebert.tasks.examples import ChoiceExample
-from litebert.tasks.features import NOTHING, Features, Sequences, encode_all
-from litebert.tasks.scores.metrics import accuracy
+from litebert.reading.tables import quoted_list
+from litebert.model.objective import cross_entropy_term
+from litebert.tasks.features import NO_LABEL, Features, Sequences, encode_all
+from litebert.tasks.metrics.classification import accuracy
+from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role, role
+from litebert.tasks.readers.json_content import kind_name, parse_json
+from litebert.tasks.readers.rows import Row, Table
+from litebert.tasks.readers.text_file import Say
+from litebert.tasks.task import Outputs, Prediction, Scores, Task, TaskSettings, Term
 from litebert.text.tokenizer import Tokenizer
 
+_OPTIONS = Role(
+    ("options",), (("options",), ("choices",), ("endings",)),
+    items=re.compile(r"(?:option|choice|ending)_?([a-j]|\d)"),  # not the s of options
+)  # fmt: skip
+_ANSWER = role("answer", "answer label answer_key answerkey correct correct_answer", "labelled")
+_PASSAGE = role("passage", "context passage paragraph article", "never")
+_QUESTION = role("question", "question query", "never")
 
-class MultipleChoice:
+_TEXT, _LETTER = "its text", "its letter"
+_FROM_0, _FROM_1 = "its number from 0", "its number from 1"
+_NO_WAY = "text, letter or number"
+
+
+@dataclass(frozen=True)
+class ChoiceExample:
+    """A question about a passage with options to choose from."""
+
+    id: str
+    passage: str
+    question: str
+    options: tuple[str, ...]
+    answer: int | None = None
+    level: str | None = None  # RACE: middle or high
+    where: str = field(default="", compare=False)
+
+
+class ChoiceSettings(TaskSettings):
+    """Settings of multiple choice."""
+
+    options: int = Field(default=4, ge=2, description="options of a question")
+    question_length: int = Field(
+        default=64, ge=1, description="tokens of a question with its option, at most"
+    )
+
+
+@dataclass(frozen=True)
+class ChoicePrediction(Prediction):
+    """The likeliest option, and how likely each one is."""
+
+    choice: int
+    probabilities: tuple[float, ...]
+
+
+class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
     """Choose one of several options."""
 
+    kind = "choice"
+    settings_class = ChoiceSettings
     head = "multiple_choice"
 
-    def __init__(self, settings: TaskSettings) -> None:
-        self.settings = settings
+    # --------------------------------------------------------------------------------- examples
+
+    @classmethod
+    def roles(cls, columns: Sequence[str], given: ColumnMapping) -> tuple[Role, ...]:
+        return _OPTIONS, ID, _PASSAGE, _QUESTION, _ANSWER
+
+    @classmethod
+    def from_table(
+        cls, table: Table, columns: ColumnMapping, *, labelled: bool, say: Say
+    ) -> list[ChoiceExample]:
+        """A choice for each row; `say` is told how the correct option is told."""
+        passage, question = columns["passage"], columns["question"]
+        if not passage and not question:
+            raise FormatError(
+                f"{table.path}: neither a question nor a passage; there are "
+                f"{quoted_list(table.columns)}; say which with `--column question=NAME`"
+            )
+        options = [_options(row, columns.columns["options"]) for row in table.rows]
+        for row, one in zip(table.rows, options, strict=True):
+            if len(one) != len(options[0]):
+                raise FormatError(
+                    f"{row.where}: {len(one)} options, the first row {len(options[0])}"
+                )
+        answers = _answers(table, options, columns["answer"], labelled, say)
+        return [
+            ChoiceExample(
+                id=row.id,
+                passage=row.text(passage) if passage else "",
+                question=row.text(question) if question else "",
+                options=one,
+                answer=answer,
+                where=row.where,
+            )
+            for row, one, answer in zip(table.rows, options, answers, strict=True)
+        ]
+
+    @classmethod
+    def settings_for(cls, examples: Sequence[ChoiceExample], path: Path) -> ChoiceSettings:
+        options = len(examples[0].options)
+        return ChoiceSettings(name=cls.kind, kind=cls.kind, metrics=("accuracy",), options=options)
+
+    @staticmethod
+    def is_labelled(example: ChoiceExample) -> bool:
+        return example.answer is not None
+
+    def problem_of(self, example: ChoiceExample) -> str | None:
+        there, wanted = len(example.options), self.settings.options
+        return None if there == wanted else f"{there} options; the model chooses among {wanted}"
+
+    # ------------------------------------------------------------------------ features and loss
 
     def features(self, examples: Sequence[ChoiceExample], tokenizer: Tokenizer) -> Features:
         """A sequence an option; those of a question lie side by side."""
-        sequences, shortened = Sequences(tokenizer), 0
+        sequences, truncated = Sequences(tokenizer), 0
         distinct = list(dict.fromkeys(example.passage for example in examples))
         passages = dict(zip(distinct, encode_all(tokenizer, distinct), strict=True))
         asked = [
             ask(example.question, option) for example in examples for option in example.options
         ]
         options = iter(encode_all(tokenizer, asked))
-        longest = min(self.settings.question_length, self.settings.length - sequences.extra_of_pair)
-        for owner, example in enumerate(examples):
+        whole = self.settings.max_length - sequences.extra_of_pair
+        longest = min(self.settings.question_length, whole)
+        for number, example in enumerate(examples):
             passage, cut = passages[example.passage], False
-            for number in range(len(example.options)):
+            for place in range(len(example.options)):
                 option = next(options)[-longest:]
-                room = self.settings.length - sequences.extra_of_pair - len(option)
+                room = whole - len(option)
                 cut |= len(passage) > room
-                label = example.answer if number == 0 and example.answer is not None else NOTHING
-                sequences.add(owner, label, passage[: max(room, 0)], option)
-            shortened += cut
-        return Features(sequences.batch(together=self.settings.options), shortened)
+                label = example.answer if place == 0 and example.answer is not None else NO_LABEL
+                sequences.add(number, label, passage[: max(room, 0)], option)
+            truncated += cut
+        return Features(sequences.batch(group_size=self.settings.options), truncated)
+
+    def reads(self, batch: Batch) -> IntArray:
+        return batch.starts
+
+    def term(self, model: Model, state: State, inputs: Inputs) -> Term:
+        """Of the options of a question the first one carries the answer."""
+        options = inputs.batch.group_size
+        logits = model.head(self.head)(state).view(-1, options)
+        return cross_entropy_term(logits, inputs.labels.view(-1, options)[:, 0])
+
+    def chance_loss(self, features: Features) -> float:
+        return math.log(features.batch.group_size)
+
+    # ------------------------------------------------------------------- predictions and scores
 
     def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
-        """Log-probabilities of the options, one number a sequence."""
-        logits = model.multiple_choice(state, self.settings.options).float().log_softmax(-1)
+        """Probabilities of the options, one number a sequence."""
+        logits = model.head(self.head)(state).view(-1, self.settings.options).float().softmax(-1)
         return list(logits.flatten().cpu().numpy()[:, None])
 
     def decode(
         self, examples: Sequence[ChoiceExample], features: Features, outputs: Outputs
-    ) -> list[Prediction]:
-        """The likeliest option."""
-        table = np.exp(np.concatenate(outputs)).reshape(len(examples), -1)
-        return [self._prediction(row) for row in table]
+    ) -> list[ChoicePrediction]:
+        table = np.concatenate(outputs).reshape(len(examples), -1)
+        return [_prediction(example.id, row) for example, row in zip(examples, table, strict=True)]
 
-    def _prediction(self, row: np.ndarray) -> Prediction:
-        return {"choice": int(row.argmax()), "scores": [float(p) for p in row]}
-
-    def merge(self, predictions: Sequence[Prediction]) -> Prediction:
+    def merge(self, predictions: Sequence[ChoicePrediction]) -> ChoicePrediction:
         """The mean of the options' probabilities."""
-        return self._prediction(np.mean([p["scores"] for p in predictions], 0))
+        mean = np.mean([prediction.probabilities for prediction in predictions], 0)
+        return _prediction(predictions[0].id, mean)
 
-    def score(self, examples: Sequence[ChoiceExample], predictions: Sequence[Prediction]) -> Scores:
+    def all_alike(self, predictions: Sequence[ChoicePrediction]) -> bool:
+        return len({prediction.choice for prediction in predictions}) < 2
+
+    def score(
+        self, examples: Sequence[ChoiceExample], predictions: Sequence[ChoicePrediction]
+    ) -> Scores:
         """Accuracy, for all and by level."""
-        truth = np.array([example.answer for example in examples])
-        guess = np.array([prediction["choice"] for prediction in predictions])
+        labels = np.array([example.answer for example in examples])
+        predicted = np.array([prediction.choice for prediction in predictions])
         levels = np.array([example.level or "" for example in examples])
-        scores = {"accuracy": accuracy(truth, guess)}
+        scores = {"accuracy": accuracy(labels, predicted)}
         for level in sorted(set(levels.tolist()) - {""}):
             here = levels == level
-            scores[level] = accuracy(truth[here], guess[here])
+            scores[level] = accuracy(labels[here], predicted[here])
         return scores
+
+    def intervals(
+        self, examples: Sequence[ChoiceExample], predictions: Sequence[ChoicePrediction]
+    ) -> dict[str, Interval]:
+        pairs = zip(examples, predictions, strict=True)
+        return {"accuracy": bootstrap_mean([e.answer == p.choice for e, p in pairs])}
 
 
 def ask(question: str, option: str) -> str:
     """A question with one of its options."""
     return question.replace("_", option) if "_" in question else f"{question} {option}"
+
+
+def _prediction(id: str, row: np.ndarray) -> ChoicePrediction:
+    return ChoicePrediction(id, int(row.argmax()), tuple(row.tolist()))
+
+
+# ------------------------------------------------------------------------------- cells of a table
+
+Options = tuple[str, ...]
+
+
+def _options(row: Row, columns: Sequence[str]) -> Options:
+    if len(columns) > 1:
+        return tuple(row.text(column) for column in columns)
+    value, where = row.values.get(columns[0]), f"{row.where}: {columns[0]!r}"
+    if type(value) is str and value.lstrip().startswith("["):
+        value = parse_json(value, where, numbers_as_text=True)
+    if not isinstance(value, list):
+        raise FormatError(f"{where} is not a list of options but {kind_name(value)}")
+    if len(value) < 2:
+        raise FormatError(f"{where}: {len(value)} options; there must be two or more")
+    for number, option in enumerate(value, 1):
+        if not isinstance(option, str) or not option.strip():
+            raise FormatError(f"{where}: option {number} is empty or not text")
+    return tuple(str(option).strip() for option in value)
+
+
+def _answers(
+    table: Table, options: list[Options], column: str, needed: bool, say: Say
+) -> list[int | None]:
+    told = [row.label(column, needed=needed, what="answer") for row in table.rows]
+    answers: list[int | None] = [None] * len(told)
+    answered = [(n, answer) for n, answer in enumerate(told) if answer is not None]
+    if not answered:
+        return answers
+    way = _way(table.path, [(answer, options[number]) for number, answer in answered])
+    for number, answer in answered:
+        answers[number] = _place(way, answer, options[number])
+        if answers[number] is None:
+            raise FormatError(
+                f"{table.rows[number].where}: {column!r} is {quoted_list((answer,))}, which "
+                f"is none of the {len(options[number])} options by {way}"
+            )
+    say(f"{table.path}: {column!r} tells the correct option by {way}")
+    return answers
+
+
+def _place(way: str, answer: str, options: Options) -> int | None:
+    """The option that an answer means if it is told in this way."""
+    answer, place = answer.strip(), -1
+    if way == _TEXT:
+        return options.index(answer) if options.count(answer) == 1 else None
+    if way == _LETTER and len(answer) == 1:
+        place = string.ascii_uppercase.find(answer.upper())
+    if way in (_FROM_0, _FROM_1) and answer.isascii() and answer.isdigit() and len(answer) < 4:
+        place = int(answer) - (way == _FROM_1)
+    return place if 0 <= place < len(options) else None
+
+
+def _way(path: str, rows: list[tuple[str, Options]]) -> str:
+    """The one way that fits all rows; if none does, the one that fits most, for the message."""
+    ways = (_TEXT, _LETTER, _FROM_0, _FROM_1)
+    meant = {way: [_place(way, *row) for row in rows] for way in ways}
+    fitting = [way for way, places in meant.items() if None not in places]
+    if len({tuple(meant[way]) for way in fitting}) > 1:
+        raise FormatError(
+            f"{path}: the correct options could be told by {' or by '.join(fitting)}; "
+            "write letters (A for the first) instead"
+        )
+    misses = {way: places.count(None) for way, places in meant.items()}
+    best = min(misses, key=lambda way: misses[way])
+    return best if misses[best] < len(rows) else _NO_WAY

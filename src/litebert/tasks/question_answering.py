@@ -1,148 +1,304 @@
-"""Answers as spans of a passage: SQuAD 1.1 and 2.0.
+"""Question answering (`qa`): answers as spans of a passage, as in SQuAD 1.1 and 2.0.
 
 [CLS] question [SEP] window of the passage [SEP]. A long passage is read in windows, `stride` tokens
 from one to the next; a window without the answer points at [CLS]. Answers are cut from the original
-passage by the places of their tokens, never put together from pieces.
+passage by the places of their tokens, never put together from tokens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
+from litebert.base.batches import Batch
+from litebert.base.intervals import Interval, bootstrap_mean
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
-from litebert.tasks.base import Outputs, Prediction, Scores, TaskSettings
-from litebert.tasks.examples import QuestionExample
 from litebert.tasks.features import Features, Sequences, encode_all
-from litebert.tasks.scores.squad_metrics import gold_answers, squad_v1, squad_v2
-from litebert.tasks.spans import Candidate, beam_spans, best_spans, merge_answers
+from litebert.tasks.metrics.squad import score_questions, squad_v1, squad_v2
+from litebert.tasks.questions import (
+    ROLES,
+    QuestionExample,
+    gold_answers,
+    questions_of,
+    read_squad,
+    write_predictions,
+)
+from litebert.tasks.readers.column_mapping import ColumnMapping, Role
+from litebert.tasks.readers.rows import Table
+from litebert.tasks.readers.text_file import Say
+from litebert.tasks.spans import (
+    beam_spans,
+    conditional_term,
+    span_term,
+    spans_from_beams,
+    spans_from_scores,
+)
+from litebert.tasks.task import Outputs, Prediction, Scores, Task, TaskSettings, Term
 from litebert.text.tokenizer import Encoding, Tokenizer
 
-KEPT = 20  # candidates a question keeps
+CANDIDATES = 20  # that a question keeps
 AT_CLS = (0, 0, 1)  # start, end, and that there is no answer in this window
 
 
-class QuestionAnswering:
+class QuestionSettings(TaskSettings):
+    """Settings of question answering."""
+
+    max_length: int = Field(default=384, ge=8, description="tokens of a sequence, at most")
+    stride: int = Field(default=128, ge=1, description="tokens from one window to the next")
+    question_length: int = Field(default=64, ge=1, description="tokens of a question, at most")
+    answer_length: int = Field(default=30, ge=1, description="tokens of an answer, at most")
+    has_unanswerable: bool = Field(default=False, description="questions may have no answer")
+    threshold: float | None = Field(
+        default=None, description="no answer is given where its odds are above this"
+    )
+    conditional_head: bool = Field(
+        default=False, description="SQuAD 2.0's head of the paper, which stays ours"
+    )
+
+
+@dataclass(frozen=True)
+class AnswerCandidate:
+    """A part of a passage that may be the answer; probabilities are among the candidates."""
+
+    text: str
+    start: int
+    score: float
+    probability: float
+
+
+@dataclass(frozen=True)
+class AnswerPrediction(Prediction):
+    """The best answer, or "" where none is the likelier thing; what else it could be."""
+
+    text: str
+    start: int
+    null_odds: float  # how much likelier no answer is than the best candidate
+    candidates: tuple[AnswerCandidate, ...]
+
+
+class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction]):
     """Find the answer to a question in a passage, or say that it is not there."""
 
-    def __init__(self, settings: TaskSettings) -> None:
-        self.settings = settings
-        self.head = "conditional_span" if settings.conditional else "span"
+    kind = "qa"
+    settings_class = QuestionSettings
+    noun = "questions"
+
+    def __init__(self, settings: QuestionSettings) -> None:
+        super().__init__(settings)
+        self.head = "conditional_span" if settings.conditional_head else "span"
+
+    # --------------------------------------------------------------------------------- examples
+
+    @classmethod
+    def roles(cls, columns: Sequence[str], given: ColumnMapping) -> tuple[Role, ...]:
+        return ROLES
+
+    @classmethod
+    def from_table(
+        cls, table: Table, columns: ColumnMapping, *, labelled: bool, say: Say
+    ) -> list[QuestionExample]:
+        return questions_of(table, columns, needs_answers=labelled, say=say)
+
+    @classmethod
+    def read_file(
+        cls, path: Path, given: ColumnMapping, *, labelled: bool, repair: bool, say: Say
+    ) -> list[QuestionExample]:
+        """A file like SQuAD's, or a table."""
+        if ".json" in path.suffixes:
+            return read_squad(path, needs_answers=labelled, repair=repair, say=say)
+        return super().read_file(path, given, labelled=labelled, repair=repair, say=say)
+
+    @classmethod
+    def settings_for(cls, examples: Sequence[QuestionExample], path: Path) -> QuestionSettings:
+        unanswerable = any(example.impossible for example in examples)
+        return QuestionSettings(
+            name=cls.kind, kind=cls.kind, has_unanswerable=unanswerable,
+            metrics=("best_f1", "best_exact") if unanswerable else ("f1", "exact"),
+        )  # fmt: skip
+
+    @staticmethod
+    def is_labelled(example: QuestionExample) -> bool:
+        return bool(example.answers or example.impossible)
+
+    # ------------------------------------------------------------------------ features and loss
+
+    def configured(
+        self, recipe: Mapping[str, Any], train: Sequence[QuestionExample], say: Say
+    ) -> Self:
+        """The paper's head is for questions that may have no answer."""
+        conditional = recipe.get("conditional_head", False) and self.settings.has_unanswerable
+        return super().configured({**recipe, "conditional_head": conditional}, train, say)
 
     def features(self, examples: Sequence[QuestionExample], tokenizer: Tokenizer) -> Features:
-        """The windows of each question."""
-        sequences, divided, shortened = Sequences(tokenizer), 0, 0
+        """The windows of each question; where a token stands in its passage, and which own it."""
+        sequences, windowed, truncated = Sequences(tokenizer), 0, 0
         encoded: dict[str, Encoding] = {}
         questions = encode_all(tokenizer, (example.question for example in examples))
         offsets: list[NDArray[np.int32]] = []
         owned: list[NDArray[np.bool_]] = []
-        for owner, (example, question) in enumerate(zip(examples, questions, strict=True)):
+        room = self.settings.max_length - sequences.extra_of_pair
+        longest = min(self.settings.question_length, room // 2)
+        for number, (example, question) in enumerate(zip(examples, questions, strict=True)):
             passage = encoded.get(example.passage)
             if passage is None:
-                passage = encoded[example.passage] = tokenizer.encode_aligned(example.passage)
-            ids, places = np.array(passage.ids, np.int64), _as_array(passage.offsets)
-            room = self.settings.length - sequences.extra_of_pair
-            longest = min(self.settings.question_length, room // 2)
-            shortened += len(question) > longest
+                passage = encoded[example.passage] = tokenizer.encode_with_offsets(example.passage)
+            ids = np.array(passage.ids, np.int64)
+            places = np.array(passage.offsets, np.int32).reshape(-1, 2)
+            truncated += len(question) > longest
             question = question[:longest]
             windows = self._windows(len(ids), room - len(question))
-            divided += len(windows) > 1
+            windowed += len(windows) > 1
             before = sequences.extra_of_pair - 1 + len(question)
-            for number, (begin, end) in enumerate(windows):
+            for place, (begin, end) in enumerate(windows):
                 label = _target(example, places, begin, end, before)
-                sequences.add(owner, label, question, ids[begin:end])
-                offsets.append(_spread(places[begin:end], before))
-                owned.append(_spread(_most_context(windows, number), before))
-        batch = sequences.batch()
-        return Features(batch, shortened, divided, np.concatenate(offsets), np.concatenate(owned))
+                sequences.add(number, label, question, ids[begin:end])
+                offsets.append(_in_sequence(places[begin:end], before))
+                owned.append(_in_sequence(_most_context(windows, place), before))
+        extras = {"offsets": np.concatenate(offsets), "owned": np.concatenate(owned)}
+        return Features(sequences.batch(), truncated, windowed, extras)
 
     def _windows(self, tokens: int, room: int) -> list[tuple[int, int]]:
         step = min(self.settings.stride, max(room // 2, 1))  # no answer falls between two windows
         starts = range(0, max(tokens - room, 0) + step, step)
         return [(start, min(start + room, tokens)) for start in starts]
 
+    def count(self, batch: Batch) -> int:
+        return len(batch)
+
+    def term(self, model: Model, state: State, inputs: Inputs) -> Term:
+        loss = conditional_term if self.settings.conditional_head else span_term
+        return loss(model, state, inputs)
+
+    # ------------------------------------------------------------------------------ predictions
+
     def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
         """Start and end logits of each token; of the conditional head, its beams (spans.py)."""
-        if self.settings.conditional:
+        if self.settings.conditional_head:
             return beam_spans(model, state, inputs)
-        logits = model.span(state).float().cpu().numpy()
+        logits = model.head(self.head)(state).float().cpu().numpy()
         return np.split(logits, np.cumsum(inputs.batch.lengths)[:-1])
 
     def decode(
         self, examples: Sequence[QuestionExample], features: Features, outputs: Outputs
-    ) -> list[Prediction]:
+    ) -> list[AnswerPrediction]:
         """The best spans of all windows of a question."""
-        found: list[list[Candidate]] = [[] for _ in examples]
+        best_spans = spans_from_beams if self.settings.conditional_head else spans_from_scores
+        found: list[list[_Characters]] = [[] for _ in examples]
         nothing = np.full(len(examples), np.inf)
-        starts, lengths = features.batch.starts, features.batch.lengths
-        assert features.offsets is not None
-        assert features.owned is not None
-        for number, owner in enumerate(features.owners().tolist()):
-            tokens = slice(starts[number], starts[number] + lengths[number])
-            inside, owned = features.batch.inside[tokens], features.owned[tokens]
-            spans, null = best_spans(
-                outputs[number], inside, owned, self.settings.answer_length,
-                conditional=self.settings.conditional,
-            )  # fmt: skip
-            places = features.offsets[tokens]
-            found[owner] += [Candidate(s.score, *_cut(places, s.first, s.last)) for s in spans]
-            nothing[owner] = min(nothing[owner], null)
+        edges = np.append(features.batch.starts, len(features.batch.ids))
+        for sequence, number in enumerate(features.example_of.tolist()):
+            tokens = slice(edges[sequence], edges[sequence + 1])
+            inside, owned = features.batch.is_text[tokens], features.extras["owned"][tokens]
+            spans, null = best_spans(outputs[sequence], inside, owned, self.settings.answer_length)
+            places = features.extras["offsets"][tokens]
+            found[number] += [
+                _Characters(s.score, int(places[s.first, 0]), int(places[s.last, 1])) for s in spans
+            ]
+            nothing[number] = min(nothing[number], null)
         return [
-            self._prediction(example.passage, candidates, float(null))
-            for example, candidates, null in zip(examples, found, nothing, strict=True)
+            self._prediction(example, spans, float(null))
+            for example, spans, null in zip(examples, found, nothing, strict=True)
         ]
 
-    def _prediction(self, passage: str, found: list[Candidate], null: float) -> Prediction:
+    def _prediction(
+        self, example: QuestionExample, found: list[_Characters], null: float
+    ) -> AnswerPrediction:
         """The n best, with probabilities among them; how much likelier no answer is."""
-        best = sorted(found, key=lambda one: -one.score)[:KEPT]
-        texts: dict[str, dict[str, Any]] = {}
+        best = sorted(found, key=lambda one: -one.score)[:CANDIDATES]
+        distinct: dict[str, _Characters] = {}
         for one in best:
-            text = passage[one.first : one.last]
-            texts.setdefault(text, {"text": text, "start": one.first, "score": one.score})
-        listed = list(texts.values())
-        _normalize(listed)
+            distinct.setdefault(example.passage[one.first : one.last], one)
+        scores = np.array([one.score for one in distinct.values()])
+        weights = np.exp(scores - scores.max(initial=-np.inf))
+        candidates = [
+            AnswerCandidate(text, one.first, one.score, float(weight))
+            for (text, one), weight in zip(distinct.items(), weights / weights.sum(), strict=True)
+        ]
         # The conditional head says it outright; otherwise [CLS] is compared with the best span.
-        odds = null if self.settings.conditional or not best else null - best[0].score
-        return self._answer(listed, odds)
+        odds = null if self.settings.conditional_head or not best else null - best[0].score
+        return self._answer(example.id, candidates, odds)
 
-    def _answer(self, best: list[dict[str, Any]], odds: float) -> Prediction:
+    def _answer(
+        self, id: str, candidates: Sequence[AnswerCandidate], odds: float
+    ) -> AnswerPrediction:
         """The best answer; none where there is none, or where that is the likelier thing."""
         limit = self.settings.threshold
-        silent = not best or (limit is not None and odds > limit)
-        answer = {"text": "", "start": 0} if silent else best[0]
-        return {"text": answer["text"], "start": answer["start"], "null_odds": odds, "best": best}
+        silent = not candidates or (limit is not None and odds > limit)
+        text, start = ("", 0) if silent else (candidates[0].text, candidates[0].start)
+        return AnswerPrediction(id, text, start, odds, tuple(candidates))
 
-    def merge(self, predictions: Sequence[Prediction]) -> Prediction:
+    def merge(self, predictions: Sequence[AnswerPrediction]) -> AnswerPrediction:
         """The answers of several models vote with their probabilities."""
-        return self._answer(*merge_answers(predictions))
+        votes: dict[str, AnswerCandidate] = {}
+        for candidate in (one for prediction in predictions for one in prediction.candidates):
+            so_far = votes.get(candidate.text, replace(candidate, probability=0.0))
+            more = candidate.probability / len(predictions)
+            votes[candidate.text] = replace(so_far, probability=so_far.probability + more)
+        best = sorted(votes.values(), key=lambda candidate: -candidate.probability)
+        odds = float(np.mean([prediction.null_odds for prediction in predictions]))
+        return self._answer(predictions[0].id, best, odds)
+
+    def together_with(self, others: Sequence[Self]) -> Self:
+        """Models that all hold answers back do so together at the mean of their thresholds."""
+        found = [task.settings.threshold for task in (self, *others)]
+        known = [threshold for threshold in found if threshold is not None]
+        mean = sum(known) / len(known) if len(known) == len(found) else None
+        return type(self)(self.settings.model_copy(update={"threshold": mean}))
+
+    def all_alike(self, predictions: Sequence[AnswerPrediction]) -> bool:
+        return len({prediction.text for prediction in predictions}) < 2
+
+    def write_submission(self, path: Path, predictions: Sequence[AnswerPrediction]) -> None:
+        """The folder that SQuAD's scorers read."""
+        odds = {one.id: one.null_odds for one in predictions}
+        texts = {one.id: one.text for one in predictions}
+        write_predictions(path, texts, odds if self.settings.has_unanswerable else None)
+
+    # ----------------------------------------------------------------------------------- scores
 
     def score(
-        self, examples: Sequence[QuestionExample], predictions: Sequence[Prediction]
+        self, examples: Sequence[QuestionExample], predictions: Sequence[AnswerPrediction]
     ) -> Scores:
         """Exact match and F1; with unanswerable questions, at the best threshold too."""
-        golds = gold_answers(examples)
-        pairs = list(zip(examples, predictions, strict=True))
-        guesses = {e.id: (p["best"] or [p])[0]["text"] for e, p in pairs}  # held back or not
-        if not self.settings.impossible:
-            scores = squad_v1(golds, guesses)
+        best = {one.id: (one.candidates or (one,))[0].text for one in predictions}
+        if not self.settings.has_unanswerable:
+            scores = squad_v1(gold_answers(examples), best)
         else:
-            odds = {example.id: prediction["null_odds"] for example, prediction in pairs}
-            scores = squad_v2(golds, guesses, odds, self.settings.threshold)
-        shares = {name: value / 100 for name, value in scores.items() if _is_share(name)}
-        return {**shares, **{n: v for n, v in scores.items() if n.endswith("thresh")}}
+            odds = {one.id: one.null_odds for one in predictions}
+            scores = squad_v2(gold_answers(examples), best, odds, self.settings.threshold)
+        return {
+            name: value if name.endswith("thresh") else value / 100
+            for name, value in scores.items()
+            if not name.endswith("total")
+        }
+
+    def intervals(
+        self, examples: Sequence[QuestionExample], predictions: Sequence[AnswerPrediction]
+    ) -> dict[str, Interval]:
+        texts = {one.id: one.text for one in predictions}
+        version = "2.0" if self.settings.has_unanswerable else "1.1"
+        found = score_questions(gold_answers(examples), texts, version)
+        return {"exact": bootstrap_mean(found.exact), "f1": bootstrap_mean(found.f1)}
+
+    def calibrated(self, scores: Scores) -> QuestionSettings:
+        """Where the model holds answers back: the best on dev."""
+        return self.settings.model_copy(update={"threshold": scores.get("best_f1_thresh")})
 
 
-def _is_share(name: str) -> bool:
-    return not (name.endswith("thresh") or name.endswith("total"))
+class _Characters(NamedTuple):
+    """A run of characters of a passage."""
 
-
-def _as_array(offsets: Sequence[tuple[int, int]]) -> NDArray[np.int32]:
-    return np.array(offsets, np.int32).reshape(-1, 2)
+    score: float
+    first: int
+    last: int
 
 
 def _target(
@@ -165,11 +321,7 @@ def span_of(places: NDArray[np.int32], start: int, end: int) -> tuple[int, int]:
     return first, last
 
 
-def _cut(places: NDArray[np.int32], first: int, last: int) -> tuple[int, int]:
-    return int(places[first, 0]), int(places[last, 1])
-
-
-def _spread(values: NDArray[Any], before: int) -> NDArray[Any]:
+def _in_sequence(values: NDArray[Any], before: int) -> NDArray[Any]:
     """Values of a window's tokens, with zeros for the tokens before and the [SEP] after them."""
     widths = [(before, 1)] + [(0, 0)] * (values.ndim - 1)
     return np.pad(values, widths)
@@ -185,13 +337,3 @@ def _most_context(windows: Sequence[tuple[int, int]], number: int) -> NDArray[np
         inside = (tokens >= first) & (tokens < last)
         scores.append(np.where(inside, context, -np.inf))
     return np.argmax(scores, 0) == number
-
-
-def _normalize(best: list[dict[str, Any]]) -> None:
-    """Scores as probabilities among the listed."""
-    if not best:
-        return
-    scores = np.array([entry["score"] for entry in best])
-    shares = np.exp(scores - scores.max())
-    for entry, share in zip(best, shares / shares.sum(), strict=True):
-        entry["probability"] = float(share)

@@ -1,20 +1,25 @@
-"""Choosing spans: from start and end scores (SQuAD 1.1), from beams (SQuAD 2.0), from votes.
+"""Spans of a window: how the two heads are trained on them, and how they are chosen.
+
+The plain head gives each token a start and an end score (SQuAD 1.1). The conditional head (SQuAD
+2.0, the paper's) looks on from its best starts, and says beside whether there is an answer.
 
 Shapes: B sequences, T tokens, K beams.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
+from torch import Tensor
 
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
+from litebert.tasks.task import Term
 
 BEST = 20  # starts and ends that are combined
 BEAMS = 5  # starts that the conditional head looks on from, and ends of each
@@ -28,30 +33,47 @@ class Span(NamedTuple):
     last: int
 
 
-class Candidate(NamedTuple):
-    """A run of characters of a passage."""
-
-    score: float
-    first: int
-    last: int
-
-
 Floats = NDArray[np.floating]
 Flags = NDArray[np.bool_]
 
 
-def best_spans(
-    output: Floats, inside: Flags, owned: Flags, longest: int, *, conditional: bool
-) -> tuple[list[Span], float]:
-    """The best spans of a window, best first, and the score of there being no answer."""
-    if conditional:
-        return _from_beams(output, inside, owned, longest)
-    return _from_scores(output, inside, owned, longest)
+def span_term(model: Model, state: State, inputs: Inputs) -> Term:
+    """The mean of two cross-entropies; windows without the answer point at [CLS]."""
+    logits = model.head("span")(state).float().split(inputs.batch.lengths.tolist())
+    start_BT, end_BT = (_pad([one[:, side] for one in logits]) for side in (0, 1))
+    start, end = inputs.labels[:, 0], inputs.labels[:, 1]
+    return _term(start_BT, end_BT, start, end)
 
 
-def _from_scores(
+def conditional_term(model: Model, state: State, inputs: Inputs) -> Term:
+    """Half the mean of start and end, half whether there is an answer."""
+    start, end, missing = inputs.labels.unbind(-1)
+    span = model.head("conditional_span")(state, answerable(inputs, state), start)
+    term = _term(span.start_BT.float(), span.end.float(), start, end)
+    doubt = F.binary_cross_entropy_with_logits(
+        span.unanswerable_B.float(), missing.float(), reduction="sum"
+    )
+    return Term((term.loss + doubt) / 2, term.counts)
+
+
+def _term(start_BT: Tensor, end_BT: Tensor, start: Tensor, end: Tensor) -> Term:
+    """Correct are windows whose start and end both are."""
+    loss = F.cross_entropy(start_BT, start, reduction="sum")
+    loss = (loss + F.cross_entropy(end_BT, end, reduction="sum")) / 2
+    correct = (start_BT.argmax(-1) == start) & (end_BT.argmax(-1) == end)
+    return Term(loss, (correct.sum(),))
+
+
+def _pad(rows: list[Tensor]) -> Tensor:
+    """Rows of several lengths as (B, T), the rest as unlikely as can be."""
+    longest = max(len(row) for row in rows)
+    return torch.stack([F.pad(row, (0, longest - len(row)), value=-1e30) for row in rows])
+
+
+def spans_from_scores(
     output_T2: Floats, inside: Flags, owned: Flags, longest: int
 ) -> tuple[list[Span], float]:
+    """The best spans of a window, best first, and the score of there being no answer."""
     start, end = output_T2[:, 0], output_T2[:, 1]
     null = float(start[0] + end[0])
     first = _top(np.where(inside & owned, start, -np.inf))
@@ -76,7 +98,7 @@ def _top(scores: Floats) -> NDArray[np.int64]:
 
 def beam_spans(model: Model, state: State, inputs: Inputs) -> list[Floats]:
     """The conditional head's beams: rows (start, end, score), first one (0, 0, no answer)."""
-    result = model.conditional_span(state, answerable(inputs, state), beams=BEAMS)
+    result = model.head("conditional_span")(state, answerable(inputs, state), beams=BEAMS)
     assert result.best_starts_BK is not None
     start_BT = result.start_BT.float().log_softmax(-1)
     end_BKT = result.end.float().log_softmax(-1)
@@ -93,14 +115,15 @@ def answerable(inputs: Inputs, state: State) -> torch.Tensor:
     """(B, T): passage tokens, and [CLS], which stands for no answer."""
     batch = inputs.batch
     allowed = torch.zeros(len(batch), int(batch.lengths.max()), dtype=torch.bool)
-    rows, columns = (torch.from_numpy(array) for array in (batch.sequence, batch.offset))
-    allowed[rows, columns] = torch.from_numpy(batch.inside | (batch.offset == 0))
+    rows, columns = (torch.from_numpy(array) for array in (batch.sequence_ids, batch.position_ids))
+    allowed[rows, columns] = torch.from_numpy(batch.is_text | (batch.position_ids == 0))
     return allowed.to(state.x_NH.device)
 
 
-def _from_beams(
+def spans_from_beams(
     output: Floats, inside: Flags, owned: Flags, longest: int
 ) -> tuple[list[Span], float]:
+    """The same out of the beams of the conditional head."""
     spans = []
     for start, end, score in output[1:].tolist():
         first, last = int(start), int(end)
@@ -108,17 +131,3 @@ def _from_beams(
         if fits:
             spans.append(Span(score, first, last))
     return sorted(spans, key=lambda span: -span.score), float(output[0, 2])
-
-
-def merge_answers(predictions: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], float]:
-    """Several models' answers to one question, best first by the mean of their probabilities.
-
-    Beside them the mean odds of there being no answer.
-    """
-    votes: dict[str, dict[str, Any]] = {}
-    for prediction in predictions:
-        for entry in prediction["best"]:
-            kept = votes.setdefault(entry["text"], {**entry, "probability": 0.0})
-            kept["probability"] += entry["probability"] / len(predictions)
-    best = sorted(votes.values(), key=lambda entry: -entry["probability"])
-    return best, float(np.mean([prediction["null_odds"] for prediction in predictions]))

@@ -1,107 +1,233 @@
-"""Tagging words: named entities, parts of speech. A word's tag is asked of its first piece."""
+"""Tagging words (`tag`): entities, parts of speech. A word's tag is asked of its first token."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from litebert.base.batch import Numbers
-from litebert.base.errors import SettingsError
+from litebert.base.batches import Batch
+from litebert.base.ragged import IntArray
+from litebert.base.errors import FormatError, SettingsError
+from litebert.base.intervals import Interval, bootstrap_sums
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
-from litebert.tasks.base import Outputs, Prediction, Scores, TaskSettings
-from litebert.tasks.examples import TaggedExample
-from litebert.tasks.features import NOTHING, Features, Ids, Sequences
-from litebert.tasks.scores.entities import entity_scores
-from litebert.tasks.scores.metrics import accuracy
+from litebert.model.objective import cross_entropy_term
+from litebert.tasks.features import NO_LABEL, Features, Ids, Sequences, entropy
+from litebert.tasks.metrics.classification import accuracy
+from litebert.tasks.metrics.entities import (
+    OUTSIDE,
+    are_entities,
+    entity_counts,
+    entity_scores,
+    f1_of_counts,
+)
+from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role, role
+from litebert.tasks.readers.conll import read_conll
+from litebert.tasks.readers.json_content import kind_name, parse_json
+from litebert.tasks.readers.rows import Row, Table, is_table, name_of
+from litebert.tasks.readers.text_file import Say
+from litebert.tasks.task import Outputs, Prediction, Scores, Task, TaskSettings, Term
 from litebert.text.tokenizer import Tokenizer
 
+_BRACKETED = re.compile(r"\[[\"'\d].*\]", re.DOTALL)
 
-class Tagging:
+
+@dataclass(frozen=True)
+class TaggedExample:
+    """Words, each with a tag."""
+
+    id: str
+    words: tuple[str, ...]
+    tags: tuple[str, ...] | None = None
+    where: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class TagsPrediction(Prediction):
+    """The likeliest tag of each word, and how likely each tag is, in the order of the labels."""
+
+    tags: tuple[str, ...]
+    probabilities: tuple[tuple[float, ...], ...]
+
+
+class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
     """Tag each word of a sentence."""
 
+    kind = "tag"
+    settings_class = TaskSettings
     head = "token_classification"
 
     def __init__(self, settings: TaskSettings) -> None:
-        self.settings = settings
+        super().__init__(settings)
         self._number = {label: number for number, label in enumerate(settings.labels)}
+
+    # --------------------------------------------------------------------------------- examples
+
+    @classmethod
+    def roles(cls, columns: Sequence[str], given: ColumnMapping) -> tuple[Role, ...]:
+        return role("words", "words tokens"), ID, role("tags", "tags ner_tags labels", "labelled")
+
+    @classmethod
+    def from_table(
+        cls, table: Table, columns: ColumnMapping, *, labelled: bool, say: Say
+    ) -> list[TaggedExample]:
+        return [_tagged(row, columns["words"], columns["tags"], labelled) for row in table.rows]
+
+    @classmethod
+    def read_file(
+        cls, path: Path, given: ColumnMapping, *, labelled: bool, repair: bool, say: Say
+    ) -> list[TaggedExample]:
+        """A table, or CoNLL's columns."""
+        if repair or is_table(path):
+            return super().read_file(path, given, labelled=labelled, repair=repair, say=say)
+        found = read_conll(path, needs_tags=labelled, say=say)
+        return [
+            TaggedExample(str(n), one.words, one.tags, one.where) for n, one in enumerate(found)
+        ]
+
+    @classmethod
+    def settings_for(cls, examples: Sequence[TaggedExample], path: Path) -> TaskSettings:
+        """All tags, the one for nothing first; if they are of entities, these are scored."""
+        found = {tag for example in examples for tag in example.tags or ()}
+        labels = tuple(sorted(found, key=lambda tag: (tag != OUTSIDE, tag)))
+        metrics = ("entity_f1", "accuracy") if are_entities(labels) else ("accuracy",)
+        return TaskSettings(name=cls.kind, kind=cls.kind, metrics=metrics, labels=labels)
+
+    @staticmethod
+    def is_labelled(example: TaggedExample) -> bool:
+        return example.tags is not None
+
+    @staticmethod
+    def labels_of(example: TaggedExample) -> tuple[str, ...]:
+        return example.tags or ()
+
+    # ------------------------------------------------------------------------ features and loss
 
     def features(self, examples: Sequence[TaggedExample], tokenizer: Tokenizer) -> Features:
         """A sentence in one sequence, or in several that part it between words."""
-        sequences, divided = Sequences(tokenizer), 0
-        places: list[Numbers] = []
-        targets: list[list[int]] = []
-        room = self.settings.length - sequences.extra
-        for owner, example in enumerate(examples):
-            ids, firsts = _pieces(tokenizer, example.words)
+        sequences, windowed = Sequences(tokenizer), 0
+        places: list[IntArray] = []
+        targets: list[int] = []
+        room = self.settings.max_length - sequences.extra
+        for number, example in enumerate(examples):
+            ids, firsts = _encode(tokenizer, example.words)
             windows = list(_windows(len(ids), firsts, room))
-            divided += len(windows) > 1
+            windowed += len(windows) > 1
             for begin, end in windows:
                 here = (firsts >= begin) & (firsts < end)
                 places.append(firsts[here] - begin + 1)  # after [CLS]
-                targets.append(self._targets(example, np.flatnonzero(here)))
-                sequences.add(owner, NOTHING, ids[begin:end])
+                targets += self._targets(example, np.flatnonzero(here))
+                sequences.add(number, NO_LABEL, ids[begin:end])
         batch = sequences.batch()
         starts = np.repeat(batch.starts, [len(place) for place in places])
         positions = np.concatenate([np.zeros(0, np.int64), *places]) + starts
-        wanted = np.array([tag for row in targets for tag in row], np.int32)
-        return Features(replace(batch, positions=positions, targets=wanted), 0, divided)
+        batch = replace(batch, positions=positions, targets=np.array(targets, np.int32))
+        return Features(batch, windowed=windowed)
 
-    def _targets(self, example: TaggedExample, words: Numbers) -> list[int]:
+    def _targets(self, example: TaggedExample, words: IntArray) -> list[int]:
         if example.tags is None:
-            return [NOTHING] * len(words)
-        return [self._number.get(example.tags[word], NOTHING) for word in words]
+            return [NO_LABEL] * len(words)
+        return [self._number.get(example.tags[word], NO_LABEL) for word in words]
+
+    def count(self, batch: Batch) -> int:
+        return int((batch.targets >= 0).sum())
+
+    def reads(self, batch: Batch) -> IntArray:
+        return np.unique(batch.positions)
+
+    def term(self, model: Model, state: State, inputs: Inputs) -> Term:
+        return cross_entropy_term(model.head(self.head)(state)[inputs.positions], inputs.targets)
+
+    def chance_loss(self, features: Features) -> float:
+        return entropy(features.batch.targets)
+
+    # ------------------------------------------------------------------------------ predictions
 
     def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
-        """Log-probabilities of the tags, a row for each word of the sequence."""
-        logits = model.token_classification(state)[inputs.positions].float().log_softmax(-1)
-        owner = inputs.batch.sequence[inputs.batch.positions]
-        counts = np.bincount(owner, minlength=len(inputs.batch))
+        """Probabilities of the tags, a row for each word of the sequence."""
+        logits = model.head(self.head)(state)[inputs.positions].float().softmax(-1)
+        sequence = inputs.batch.sequence_ids[inputs.batch.positions]
+        counts = np.bincount(sequence, minlength=len(inputs.batch))
         return np.split(logits.cpu().numpy(), np.cumsum(counts)[:-1])
 
     def decode(
         self, examples: Sequence[TaggedExample], features: Features, outputs: Outputs
-    ) -> list[Prediction]:
-        """The likeliest tag of each word."""
+    ) -> list[TagsPrediction]:
         rows: list[list[np.ndarray]] = [[] for _ in examples]
-        for owner, output in zip(features.owners().tolist(), outputs, strict=True):
-            rows[owner] += list(np.exp(output))
-        return [self._prediction(found) for found in rows]
+        for number, output in zip(features.example_of.tolist(), outputs, strict=True):
+            rows[number] += list(output)
+        return [
+            self._prediction(example.id, np.array(found))
+            for example, found in zip(examples, rows, strict=True)
+        ]
 
-    def _prediction(self, rows: Sequence[np.ndarray]) -> Prediction:
-        tags = [self.settings.labels[int(row.argmax())] for row in rows]
-        return {"tags": tags, "scores": [[float(p) for p in row] for row in rows]}
+    def _prediction(self, id: str, rows: np.ndarray) -> TagsPrediction:
+        tags = tuple(self.settings.labels[best] for best in rows.argmax(-1))
+        return TagsPrediction(id, tags, tuple(map(tuple, rows.tolist())))
 
-    def merge(self, predictions: Sequence[Prediction]) -> Prediction:
+    def merge(self, predictions: Sequence[TagsPrediction]) -> TagsPrediction:
         """The mean of the tags' probabilities."""
-        return self._prediction(list(np.mean([p["scores"] for p in predictions], 0)))
+        mean = np.mean([prediction.probabilities for prediction in predictions], 0)
+        return self._prediction(predictions[0].id, mean)
 
-    def score(self, examples: Sequence[TaggedExample], predictions: Sequence[Prediction]) -> Scores:
-        """Entity F1, precision and recall, and the share of right tags."""
-        truth = [list(example.tags or ()) for example in examples]
-        guess = [prediction["tags"] for prediction in predictions]
-        right = accuracy([t for row in truth for t in row], [t for row in guess for t in row])
+    def all_alike(self, predictions: Sequence[TagsPrediction]) -> bool:
+        return len({tag for prediction in predictions for tag in prediction.tags}) < 2
+
+    # ----------------------------------------------------------------------------------- scores
+
+    def score(
+        self, examples: Sequence[TaggedExample], predictions: Sequence[TagsPrediction]
+    ) -> Scores:
+        """Entity F1, precision and recall, and the fraction of tags that are correct."""
+        labels, predicted = _tags(examples, predictions)
+        correct = accuracy(
+            [t for row in labels for t in row], [t for row in predicted for t in row]
+        )
         if "entity_f1" not in self.settings.metrics:
-            return {"accuracy": right}
-        overall = entity_scores(truth, guess).overall
+            return {"accuracy": correct}
+        overall = entity_scores(labels, predicted).overall
         return {
             "entity_f1": overall.f1, "precision": overall.precision, "recall": overall.recall,
-            "accuracy": right,
+            "accuracy": correct,
         }  # fmt: skip
 
+    def intervals(
+        self, examples: Sequence[TaggedExample], predictions: Sequence[TagsPrediction]
+    ) -> dict[str, Interval]:
+        """Over sentences."""
+        labels, predicted = _tags(examples, predictions)
+        rows = [
+            (sum(map(str.__eq__, true, found)), len(true))
+            for true, found in zip(labels, predicted, strict=True)
+        ]
+        found = {"accuracy": bootstrap_sums(rows, lambda sums: sums[..., 0] / sums[..., 1])}
+        if "entity_f1" in self.settings.metrics:
+            found["entity_f1"] = bootstrap_sums(entity_counts(labels, predicted), f1_of_counts)
+        return found
 
-def _pieces(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[Ids, Numbers]:
-    """The ids of a sentence, and the first piece of each word.
 
-    The sentence is encoded as a whole, as in pretraining. A word that leaves no piece of its own
-    (it holds nothing but what cleaning drops) shares the piece that comes next.
+def _tags(
+    examples: Sequence[TaggedExample], predictions: Sequence[TagsPrediction]
+) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+    return [example.tags or () for example in examples], [one.tags for one in predictions]
+
+
+def _encode(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[Ids, IntArray]:
+    """The ids of a sentence, and the first token of each word.
+
+    The sentence is encoded as a whole, as in pretraining. A word that leaves no token of its own
+    (it holds nothing but what normalization drops) shares the token that comes next.
     """
     if not words:
         raise SettingsError("a sentence without words cannot be tagged")
-    encoding = tokenizer.encode_aligned(" ".join(words))
+    encoding = tokenizer.encode_with_offsets(" ".join(words))
     starts = np.cumsum([0, *(len(word) + 1 for word in words[:-1])])
     begins = np.array([start for start, _ in encoding.offsets], np.int64)
     ids = np.array(encoding.ids, np.int64)
@@ -110,7 +236,7 @@ def _pieces(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[Ids, Numbers]:
     return ids, np.minimum(np.searchsorted(begins, starts), len(ids) - 1)
 
 
-def _windows(tokens: int, firsts: Numbers, room: int) -> Iterator[tuple[int, int]]:
+def _windows(tokens: int, firsts: IntArray, room: int) -> Iterator[tuple[int, int]]:
     """Runs of whole words that fit; a word longer than the room loses its tail."""
     begin = 0
     while begin < tokens:
@@ -125,3 +251,51 @@ def _windows(tokens: int, firsts: Numbers, room: int) -> Iterator[tuple[int, int
             following = int(later[0]) if len(later) else tokens
         yield begin, end
         begin = following
+
+
+# ------------------------------------------------------------------------------- cells of a table
+
+
+def _tagged(row: Row, words_column: str, tags_column: str, labelled: bool) -> TaggedExample:
+    words = _names(row, words_column)
+    tags = _names(row, tags_column)
+    if not words:
+        raise FormatError(f"{row.where}: {words_column!r} is empty")
+    if not tags and not labelled:
+        return TaggedExample(row.id, words, where=row.where)
+    if len(words) != len(tags):
+        raise FormatError(
+            f"{row.where}: {len(words)} words in {words_column!r}, {len(tags)} tags in "
+            f"{tags_column!r}; every word needs one"
+        )
+    return TaggedExample(row.id, words, tags, row.where)
+
+
+def _names(row: Row, column: str) -> tuple[str, ...]:
+    """Words or tags: a list, a list written as JSON, or text with spaces between them."""
+    value: Any = row.get(column)
+    where = f"{row.where}: {column!r}"
+    if isinstance(value, str):
+        value = _listed(value, where)
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise FormatError(f"{where} is neither a list nor text but {kind_name(value)}")
+    names = tuple(name_of(one, f"{where}, number {n}") for n, one in enumerate(value, 1))
+    for number, name in enumerate(names, 1):
+        if not name.strip():
+            raise FormatError(f"{where}, number {number}: empty")
+    return names
+
+
+def _listed(text: str, where: str) -> list[Any]:
+    text = text.strip()
+    if not _BRACKETED.fullmatch(text):
+        return text.split()
+    if not text.startswith("['"):
+        with suppress(FormatError):
+            return parse_json(text, where, numbers_as_text=True)
+    raise FormatError(
+        f"{where} looks like a list that Python has printed; write a list of JSON, or put spaces "
+        "between the words"
+    )

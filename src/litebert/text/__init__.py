@@ -1,1 +1,1 @@
-"""Text to ids and back: cleaning, tokenizers, sentences."""
+"""Text to ids and back: normalization, tokenizers, sentences."""

@@ -1,6 +1,6 @@
 """WordPiece's continuations as characters of their own, so that training is deterministic.
 
-The library's WordPiece trainer numbers pieces such as `##a` in the order of a hash table, which
+The library's WordPiece trainer numbers tokens such as `##a` in the order of a hash table, which
 changes from run to run, and ties between merges follow the numbers. We mark every character that
 does not begin its word by moving it to the private use planes, train plain BPE, whose numbering is
 sorted, and turn the marks into ## afterwards.
@@ -32,10 +32,10 @@ class ContinuationAlphabet:
         words = [word for word, _ in self._splitter.pre_tokenize_str(text)]
         return " ".join(word[0] + word[1:].translate(self._marks) for word in words)
 
-    def unmark(self, piece: str) -> str:
-        """A trained piece as WordPiece writes it."""
-        prefix = "##" if ord(piece[0]) in self._characters else ""
-        return prefix + piece.translate(self._characters)
+    def unmark(self, token: str) -> str:
+        """A trained token as WordPiece writes it."""
+        prefix = "##" if ord(token[0]) in self._characters else ""
+        return prefix + token.translate(self._characters)
 
 
 def _marks() -> range:

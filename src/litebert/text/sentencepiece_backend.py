@@ -15,9 +15,14 @@ from typing import Any
 import numpy as np
 import sentencepiece
 
-from litebert.text.contract import Kind, Offsets, special_ids
+from litebert.text.backend import (
+    BadTokenizer,
+    Offsets,
+    TokenizerKind,
+    replace_step,
+    special_ids,
+)
 from litebert.text.sentencepiece_file import (
-    BadModel,
     PieceType,
     SentencePieceModel,
     charsmap_has_spaces,
@@ -39,32 +44,29 @@ _NAMES = {
 class SentencePieceBackend:
     """A unigram model as the sentencepiece library runs it."""
 
-    kind: Kind = "sentencepiece"
+    kind: TokenizerKind = "sentencepiece"
 
     def __init__(self, data: bytes) -> None:
-        """From the bytes of a model file; BadModel if they are not one we can use."""
+        """From the bytes of a model file; BadTokenizer if they are not one we can use."""
         self.model = read_model(data)
         self.files = {FILE: data}
-        self.pieces = self.model.pieces
-        self._processor = _load(data, len(self.pieces))
-        unknown = self.pieces[self.model.types.index(PieceType.UNKNOWN)]
-        special = special_ids(self.pieces, _NAMES | {"unk": (unknown,)})
-        if isinstance(special, str):
-            raise BadModel(f"it has no {special} piece ({' or '.join(_NAMES[special])})")
-        self.special = special
+        self.tokens = self.model.pieces
+        self._processor = _load(data, len(self.tokens))
+        unknown = self.tokens[self.model.types.index(PieceType.UNKNOWN)]
+        self.special = special = special_ids(self.tokens, _NAMES | {"unk": (unknown,)})
         ordinary = (PieceType.NORMAL, PieceType.USER_DEFINED)
         self.special_mask = np.array([kind not in ordinary for kind in self.model.types])
         self.special_mask[[special.pad, special.cls, special.sep, special.mask]] = True
         self.splits_at_spaces = _splits_at_spaces(self.model)
-        self._ties = Ties(self.pieces, self.special_mask)
+        self._ties = Ties(self.tokens, self.special_mask)
         self._scores = viterbi_scores(self.model)
 
     def encode(self, texts: list[str]) -> list[list[int]]:
-        """The ids of cleaned texts."""
+        """The ids of normalized texts."""
         return self._processor.encode(texts, num_threads=1)
 
     def encode_words(self, words: list[str], first: bool) -> list[Sequence[int] | None]:
-        """The ids of cleaned words; None for those that tie or hold a literal ▁."""
+        """The ids of normalized words; None for those that tie or hold a literal ▁."""
         del first
         encoded: list[Sequence[int] | None] = list(self.encode(words))
         for index in self._ties.words(encoded):
@@ -76,7 +78,7 @@ class SentencePieceBackend:
         return encoded
 
     def encode_offsets(self, text: str) -> tuple[list[int], Offsets]:
-        """The ids of a cleaned text and where each piece stands in it."""
+        """The ids of a normalized text and where each token stands in it."""
         mapping = self._processor.encode(text, return_type="offset_mapping")
         return mapping["ids"], mapping["offsets"]
 
@@ -99,7 +101,7 @@ class SentencePieceBackend:
             "model": {
                 "type": "Unigram",
                 "unk_id": self.special.unk,
-                "vocab": [list(row) for row in zip(self.pieces, self._scores, strict=True)],
+                "vocab": [list(row) for row in zip(self.tokens, self._scores, strict=True)],
                 "byte_fallback": False,
             },
         }
@@ -109,9 +111,9 @@ def _load(data: bytes, pieces: int) -> sentencepiece.SentencePieceProcessor:
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=data)
     except (RuntimeError, ValueError, OSError) as error:
-        raise BadModel(f"the sentencepiece library refuses it ({error})") from None
+        raise BadTokenizer(f"the sentencepiece library refuses it ({error})") from None
     if processor.get_piece_size() != pieces:
-        raise BadModel("the sentencepiece library counts other pieces than its file lists")
+        raise BadTokenizer("the sentencepiece library counts other pieces than its file lists")
     return processor
 
 
@@ -146,9 +148,5 @@ def _normalizers(model: SentencePieceModel) -> list[dict[str, Any]]:
         charsmap = base64.b64encode(model.charsmap).decode("ascii")
         steps.append({"type": "Precompiled", "precompiled_charsmap": charsmap})
     if model.remove_extra_whitespaces:
-        steps += [_replace(" {2,}", " "), _replace("^ | $", "")]
+        steps += [replace_step(" {2,}", " "), replace_step("^ | $", "")]
     return steps
-
-
-def _replace(pattern: str, content: str) -> dict[str, Any]:
-    return {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}

@@ -12,17 +12,19 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
 
+from litebert.base.protobuf import BadMessage, field, fixed32, read_fields
+from litebert.text.backend import BadTokenizer
+
 LARGEST_MODEL = 64 * 2**20
 MOST_PIECES = 1_000_000
 LONGEST_PIECE = 4096  # bytes
 _UNIGRAM = 1
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _LEAF = np.uint32(1 << 31)
 
 
@@ -51,24 +53,29 @@ class SentencePieceModel:
     whitespace_as_suffix: bool = False
 
 
-class BadModel(ValueError):
-    """Why a model file is refused; the reader of the path puts the path before it."""
-
-
 def read_model(data: bytes) -> SentencePieceModel:
-    """A checked model from a file's bytes, or BadModel."""
+    """A checked model from a file's bytes, or BadTokenizer."""
+    try:
+        return _read(data)
+    except BadMessage as error:
+        raise BadTokenizer(
+            f"it is not a whole SentencePiece model ({error}); copy the file again"
+        ) from None
+
+
+def _read(data: bytes) -> SentencePieceModel:
     pieces: list[tuple[str, float, PieceType]] = []
     sections: dict[int, bytes] = {}
-    for number, value in _fields(data):
+    for number, value in read_fields(data):
         if number == 1:
             pieces.append(_piece(_expect_bytes(value), len(pieces)))
         elif number in (2, 3):
             if number in sections:
-                raise BadModel("it holds its settings twice")
+                raise BadTokenizer("it holds its settings twice")
             sections[number] = _expect_bytes(value)
     _check_pieces(pieces)
-    trainer = _last(sections.get(2, b""))
-    normalizer = _last(sections.get(3, b""))
+    trainer = dict(read_fields(sections.get(2, b"")))
+    normalizer = dict(read_fields(sections.get(3, b"")))
     _check_kind(trainer)
     charsmap = _expect_bytes(normalizer.get(2, b""))
     if charsmap:
@@ -85,86 +92,45 @@ def read_model(data: bytes) -> SentencePieceModel:
     )
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Field numbers and values of a message; fixed-width values as their bytes."""
-    position = 0
-    while position < len(data):
-        tag, position = _varint(data, position)
-        number, wire = tag >> 3, tag & 7
-        if number == 0:
-            raise BadModel("it is not a SentencePiece model (a field without a number)")
-        if wire == _VARINT:
-            value, position = _varint(data, position)
-            yield number, value
-            continue
-        if wire == _BYTES:
-            size, position = _varint(data, position)
-        elif wire in (_FIXED32, _FIXED64):
-            size = 4 if wire == _FIXED32 else 8
-        else:
-            raise BadModel(f"it is not a SentencePiece model (unknown wire type {wire})")
-        if position + size > len(data):
-            raise BadModel("it ends in the middle; copy the file again")
-        yield number, data[position : position + size]
-        position += size
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 70, 7):
-        if position >= len(data):
-            raise BadModel("it ends in the middle; copy the file again")
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-    raise BadModel("it is not a SentencePiece model (a number without an end)")
-
-
-def _last(message: bytes) -> dict[int, int | bytes]:
-    return dict(_fields(message))
-
-
 def _expect_bytes(value: int | bytes) -> bytes:
     if isinstance(value, int):
-        raise BadModel("it is not a SentencePiece model (a number where text belongs)")
+        raise BadTokenizer("it is not a SentencePiece model (a number where text belongs)")
     return value
 
 
 def _piece(message: bytes, index: int) -> tuple[str, float, PieceType]:
-    fields = _last(message)
+    fields = dict(read_fields(message))
     raw, score, kind = fields.get(1, b""), fields.get(2, bytes(4)), fields.get(3, 1)
     if not isinstance(raw, bytes) or not isinstance(score, bytes) or len(score) != 4:
-        raise BadModel(f"piece {index} is malformed")
+        raise BadTokenizer(f"piece {index} is malformed")
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
-        raise BadModel(f"piece {index} is not UTF-8") from None
+        raise BadTokenizer(f"piece {index} is not UTF-8") from None
     if not 0 < len(raw) <= LONGEST_PIECE:
-        raise BadModel(f"piece {index} is {len(raw)} bytes long")
+        raise BadTokenizer(f"piece {index} is {len(raw)} bytes long")
     value = struct.unpack("<f", score)[0]
     if not math.isfinite(value):
-        raise BadModel(f"piece {index} has the score {value}")
+        raise BadTokenizer(f"piece {index} has the score {value}")
     if kind not in PieceType.__members__.values():
-        raise BadModel(f"piece {index} has the unknown type {kind!r}")
+        raise BadTokenizer(f"piece {index} has the unknown type {kind!r}")
     return text, value, PieceType(kind)
 
 
 def _check_pieces(pieces: Sequence[tuple[str, float, PieceType]]) -> None:
     if not pieces:
-        raise BadModel("it has no pieces, so it is no SentencePiece model")
+        raise BadTokenizer("it has no pieces, so it is no SentencePiece model")
     if len(pieces) > MOST_PIECES:
-        raise BadModel(f"it has {len(pieces):,} pieces, more than {MOST_PIECES:,}")
+        raise BadTokenizer(f"it has {len(pieces):,} pieces, more than {MOST_PIECES:,}")
     if len({piece for piece, _, _ in pieces}) != len(pieces):
-        raise BadModel("it has the same piece twice")
+        raise BadTokenizer("it has the same piece twice")
     kinds = [kind for _, _, kind in pieces]
     if kinds.count(PieceType.UNKNOWN) != 1:
-        raise BadModel(f"it has {kinds.count(PieceType.UNKNOWN)} unknown pieces, expected one")
+        raise BadTokenizer(f"it has {kinds.count(PieceType.UNKNOWN)} unknown pieces, expected one")
     if PieceType.NORMAL not in kinds:
-        raise BadModel("it has no ordinary piece")
+        raise BadTokenizer("it has no ordinary piece")
     if PieceType.BYTE in kinds:
-        raise BadModel("it falls back to bytes, which litebert does not support")
+        raise BadTokenizer("it falls back to bytes, which litebert does not support")
 
 
 def _check_kind(trainer: dict[int, int | bytes]) -> None:
@@ -172,7 +138,7 @@ def _check_kind(trainer: dict[int, int | bytes]) -> None:
     if kind != _UNIGRAM:
         names = {2: "BPE", 3: "word", 4: "character"}
         name = names.get(kind, repr(kind)) if isinstance(kind, int) else repr(kind)
-        raise BadModel(f"it is a {name} model; litebert reads unigram models")
+        raise BadTokenizer(f"it is a {name} model; litebert reads unigram models")
 
 
 def check_charsmap(charsmap: bytes) -> None:
@@ -186,21 +152,23 @@ def check_charsmap(charsmap: bytes) -> None:
     inner = (units & _LEAF) == 0
     children = position[inner] ^ _distance(units[inner])
     if units.size == 0 or np.any((children | np.uint32(0xFF)) >= units.size):
-        raise BadModel("its normalization table points outside itself; copy the file again")
+        raise BadTokenizer("its normalization table points outside itself; copy the file again")
     has_leaf = ((units[inner] >> np.uint32(8)) & np.uint32(1)).astype(bool)
     leaves = units[children[has_leaf]]
     if np.any((leaves & ~_LEAF) >= len(texts)):
-        raise BadModel("its normalization table names texts it does not have; copy the file again")
+        raise BadTokenizer(
+            "its normalization table names texts it does not have; copy the file again"
+        )
 
 
 def split_charsmap(charsmap: bytes) -> tuple[np.ndarray, bytes]:
     """The units of the trie, and the zero-terminated texts its leaves point to."""
     if len(charsmap) < 8:
-        raise BadModel("its normalization table is too short")
+        raise BadTokenizer("its normalization table is too short")
     size = int.from_bytes(charsmap[:4], "little")
     texts = charsmap[4 + size :]
     if size % 4 or 4 + size >= len(charsmap) or not texts.endswith(b"\0"):
-        raise BadModel("its normalization table is damaged; copy the file again")
+        raise BadTokenizer("its normalization table is damaged; copy the file again")
     return np.frombuffer(charsmap, "<u4", size // 4, 4), texts
 
 
@@ -231,27 +199,10 @@ def write_model(
 ) -> bytes:
     """A unigram model file of these pieces, with SentencePiece's usual whitespace settings."""
     body = [
-        _block(1, _block(1, text.encode()) + b"\x15" + struct.pack("<f", score) + _number(3, kind))
+        field(1, field(1, text.encode()) + fixed32(2, struct.pack("<f", score)) + field(3, kind))
         for text, score, kind in pieces
     ]
     unknown = next(i for i, (_, _, kind) in enumerate(pieces) if kind is PieceType.UNKNOWN)
-    trainer = _number(3, _UNIGRAM) + _number(4, len(pieces)) + _number(40, unknown)
-    normalizer = _block(1, name.encode()) + (_block(2, charsmap) if charsmap else b"")
-    return b"".join([*body, _block(2, trainer), _block(3, normalizer)])
-
-
-def _block(number: int, content: bytes) -> bytes:
-    return _encoded(number << 3 | _BYTES) + _encoded(len(content)) + content
-
-
-def _number(number: int, value: int) -> bytes:
-    return _encoded(number << 3 | _VARINT) + _encoded(value)
-
-
-def _encoded(value: int) -> bytes:
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    trainer = field(3, _UNIGRAM) + field(4, len(pieces)) + field(40, unknown)
+    normalizer = field(1, name.encode()) + (field(2, charsmap) if charsmap else b"")
+    return b"".join([*body, field(2, trainer), field(3, normalizer)])

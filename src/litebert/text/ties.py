@@ -1,4 +1,4 @@
-"""Ties: words that can be cut into the same pieces in another order.
+"""Ties: words that can be cut into the same tokens in another order.
 
 Two neighbours p q can change places if they spell the same both ways, which makes both of them
 repetitions of one string (`k` and `kk`); p q r can be turned round to r q p (`ana` `n` `a`). The
@@ -12,22 +12,24 @@ from itertools import chain
 
 import numpy as np
 
+from litebert.base.ragged import row_ids
+
 
 class Ties:
     """Finds such words among encoded ones."""
 
-    def __init__(self, pieces: list[str], special: np.ndarray) -> None:
-        self._pieces = pieces
-        self._root = _numbered(_primitive_root(piece) for piece in pieces)
-        self._root[special] = -1 - np.flatnonzero(special)  # the unknown piece has no spelling
-        self._first = _numbered(piece[0] for piece in pieces)
-        self._last = _numbered(piece[-1] for piece in pieces)
+    def __init__(self, tokens: list[str], special: np.ndarray) -> None:
+        self._pieces = tokens
+        self._root = _numbered(_primitive_root(token) for token in tokens)
+        self._root[special] = -1 - np.flatnonzero(special)  # the unknown token has no spelling
+        self._first = _numbered(token[0] for token in tokens)
+        self._last = _numbered(token[-1] for token in tokens)
 
     def words(self, encoded: Sequence[Sequence[int] | None]) -> list[int]:
-        """The indices of the words whose pieces can change places."""
+        """The indices of the words whose tokens can change places."""
         lengths = np.fromiter((len(ids or ()) for ids in encoded), np.int64, len(encoded))
         ids = np.fromiter(chain.from_iterable(row or () for row in encoded), np.int64)
-        word = np.repeat(np.arange(lengths.size), lengths)
+        word = row_ids(lengths)
         found = word[:-1][self._swapping(ids) & (word[:-1] == word[1:])].tolist()
         turning = np.flatnonzero(self._turning(ids) & (word[:-2] == word[2:]))
         found += [word[at] for at in turning.tolist() if self._turns(ids[at : at + 3].tolist())]
@@ -54,6 +56,6 @@ def _numbered(keys: Iterable[str]) -> np.ndarray:
     return np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), np.int64)
 
 
-def _primitive_root(piece: str) -> str:
-    """The shortest string whose repetition the piece is: where it first recurs in itself twice."""
-    return piece[: (piece + piece).index(piece, 1)]
+def _primitive_root(token: str) -> str:
+    """The shortest string whose repetition the token is: where it first recurs in itself twice."""
+    return token[: (token + token).index(token, 1)]

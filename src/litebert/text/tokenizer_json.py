@@ -1,7 +1,7 @@
-"""tokenizer.json files that others wrote -> a model and its cleaning.
+"""tokenizer.json files that others wrote -> a model and its normalization.
 
-Only the three kinds we know are read, and only if their normalizers are one of our recipes: running
-a file's own steps would mean ids whose offsets and word starts we cannot answer for.
+Only the three kinds we know are read, and only if their normalizers are one of ours: running a
+file's own steps would mean ids whose offsets and word starts we cannot answer for.
 """
 
 from __future__ import annotations
@@ -10,41 +10,43 @@ import base64
 import json
 from typing import Any
 
-from litebert.text.contract import Backend
+from litebert.text.backend import Backend, BadTokenizer
 from litebert.text.sentencepiece_backend import SentencePieceBackend
-from litebert.text.sentencepiece_file import BadModel, PieceType, write_model
-from litebert.text.vocabulary_backends import BadVocabulary, BytesBackend, WordPieceBackend
+from litebert.text.sentencepiece_file import PieceType, write_model
+from litebert.text.tokenizers_backend import BPEBackend, WordPieceBackend
 
 _UNDERSTOOD = "read by litebert: ALBERT's, BERT's and RoBERTa's kinds"
 
 
 def in_order(vocabulary: dict[str, Any]) -> list[str]:
-    """Pieces in the order of their ids, which must be 0, 1, 2, …"""
+    """Tokens in the order of their ids, which must be 0, 1, 2, …"""
     numbers = list(vocabulary.values())
     if not all(type(number) is int for number in numbers):
-        raise BadVocabulary("it has ids that are not whole numbers")
+        raise BadTokenizer("it has ids that are not whole numbers")
     if sorted(numbers) != list(range(len(numbers))):
-        raise BadVocabulary(f"its ids are not 0 to {len(numbers) - 1} without a gap")
+        raise BadTokenizer(f"its ids are not 0 to {len(numbers) - 1} without a gap")
     return sorted(vocabulary, key=vocabulary.__getitem__)
 
 
 def from_tokenizer_json(content: dict[str, Any]) -> tuple[Backend, str]:
-    """The model and cleaning of a tokenizer.json, or BadVocabulary or BadModel."""
+    """The model and normalization of a tokenizer.json, or BadTokenizer."""
     try:
         model = content["model"]
         kind = model.get("type")
         if kind == "WordPiece":
-            return WordPieceBackend(_with_added(content)), _bert_cleaning(content["normalizer"])
+            return WordPieceBackend(_with_added(content)), _bert_normalization(
+                content["normalizer"]
+            )
         if kind == "BPE":
             _check_byte_level(content)
-            return BytesBackend(_with_added(content), _json_merges(model["merges"])), "none"
+            return BPEBackend(_with_added(content), _json_merges(model["merges"])), "none"
         if kind == "Unigram":
             return _from_unigram(content)
     except (LookupError, TypeError, AttributeError, ValueError, StopIteration) as error:
-        if isinstance(error, (BadModel, BadVocabulary)):
+        if isinstance(error, BadTokenizer):
             raise
-        raise BadVocabulary(f"not a tokenizer {_UNDERSTOOD} ({error!r})") from None
-    raise BadVocabulary(f"a {kind!r} model; not {_UNDERSTOOD}")
+        raise BadTokenizer(f"not a tokenizer {_UNDERSTOOD} ({error!r})") from None
+    raise BadTokenizer(f"a {kind!r} model; not {_UNDERSTOOD}")
 
 
 def _with_added(content: dict[str, Any]) -> list[str]:
@@ -60,21 +62,21 @@ def _json_merges(merges: list[Any]) -> list[tuple[str, str]]:
     return pairs
 
 
-def _bert_cleaning(normalizer: Any) -> str:
+def _bert_normalization(normalizer: Any) -> str:
     lower = normalizer["lowercase"]
     strips = lower if normalizer["strip_accents"] is None else normalizer["strip_accents"]
     usual = normalizer["type"] == "BertNormalizer" and normalizer["clean_text"]
     if not usual or not normalizer["handle_chinese_chars"] or strips != lower:
-        raise BadVocabulary(f"its normalizer {json.dumps(normalizer)[:200]} is not BERT's")
+        raise BadTokenizer(f"its normalizer {json.dumps(normalizer)[:200]} is not BERT's")
     return "bert-uncased" if lower else "bert-cased"
 
 
 def _check_byte_level(content: dict[str, Any]) -> None:
     splitter = content["pre_tokenizer"]
     if content["normalizer"] is not None or splitter["type"] != "ByteLevel":
-        raise BadVocabulary("its BPE is not RoBERTa's byte-level one")
+        raise BadTokenizer("its BPE is not RoBERTa's byte-level one")
     if splitter["add_prefix_space"] or not splitter.get("use_regex", True):
-        raise BadVocabulary("it adds a space before the text, which litebert does not support")
+        raise BadTokenizer("it adds a space before the text, which litebert does not support")
 
 
 def _from_unigram(content: dict[str, Any]) -> tuple[Backend, str]:
@@ -82,28 +84,28 @@ def _from_unigram(content: dict[str, Any]) -> tuple[Backend, str]:
     model = content["model"]
     controls = {token["content"] for token in content["added_tokens"] if token["special"]}
     rows = []
-    for index, (piece, score) in enumerate(model["vocab"]):
-        kind = PieceType.CONTROL if piece in controls else PieceType.NORMAL
-        rows.append((piece, float(score), PieceType.UNKNOWN if index == model["unk_id"] else kind))
+    for index, (token, score) in enumerate(model["vocab"]):
+        kind = PieceType.CONTROL if token in controls else PieceType.NORMAL
+        rows.append((token, float(score), PieceType.UNKNOWN if index == model["unk_id"] else kind))
     steps = content["normalizer"] or {"type": "Sequence", "normalizers": []}
     steps = steps["normalizers"] if steps["type"] == "Sequence" else [steps]
     charsmap = b""
     for step in steps:
         if step["type"] == "Precompiled":
             charsmap = base64.b64decode(step["precompiled_charsmap"] or "", validate=True)
-    cleaning = _unigram_cleaning([step["type"] for step in steps])
-    return SentencePieceBackend(write_model(rows, charsmap, name="stored")), cleaning
+    normalization = _unigram_normalization([step["type"] for step in steps])
+    return SentencePieceBackend(write_model(rows, charsmap, name="stored")), normalization
 
 
-def _unigram_cleaning(steps: list[str]) -> str:
+def _unigram_normalization(steps: list[str]) -> str:
     known = [step for step in steps if step not in ("Replace", "Precompiled", "Strip")]
-    for cleaning, pattern in _UNIGRAM_CLEANING.items():
+    for normalization, pattern in _UNIGRAM_NORMALIZATIONS.items():
         if known == pattern:
-            return cleaning
-    raise BadVocabulary(f"its normalizers {', '.join(known)} are none of litebert's recipes")
+            return normalization
+    raise BadTokenizer(f"its normalizers {', '.join(known)} are none of litebert's normalizations")
 
 
-_UNIGRAM_CLEANING = {
+_UNIGRAM_NORMALIZATIONS = {
     "english": ["NFKD", "StripAccents", "Lowercase"],
     "lower": ["NFKC", "Lowercase"],
     "multilingual": ["NFKC"],

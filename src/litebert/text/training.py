@@ -1,14 +1,15 @@
 """Training a tokenizer from raw sentences.
 
-Sentences are cleaned by the tokenizer's own recipe, sampled uniformly into bounded memory, and
+Sentences are normalized as the tokenizer will, sampled uniformly into bounded memory, and
 handed to the trainer of the kind. The same sentences, settings and seed give the same tokenizer.
-SentencePiece takes ALBERT's flags; its own normalization is off, because cleaning is ours.
+SentencePiece takes ALBERT's flags; its own normalization is off, because that is ours.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import random
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -18,13 +19,12 @@ from tokenizers import Tokenizer as Engine
 from tokenizers import models, pre_tokenizers, trainers
 
 from litebert.base.errors import SettingsError, did_you_mean
-from litebert.text.cleaning import clean, recipe_named
+from litebert.text.backend import KINDS, Backend
 from litebert.text.continuation import ContinuationAlphabet
-from litebert.text.contract import KINDS, Backend
-from litebert.text.sampling import reservoir
+from litebert.text.normalization import find_normalization, normalize
 from litebert.text.sentencepiece_backend import SentencePieceBackend
 from litebert.text.tokenizer import Tokenizer
-from litebert.text.vocabulary_backends import BytesBackend, WordPieceBackend
+from litebert.text.tokenizers_backend import BPEBackend, WordPieceBackend
 
 DEFAULT_SAMPLE = 1_000_000  # sentences
 LONGEST_SENTENCE = 1000  # characters; longer ones are cut, the trainer would drop them
@@ -34,11 +34,11 @@ _PROGRESS_EVERY = 10_000
 _MASK = "<mask>"
 
 
-def train_tokenizer(
+def train_from_sentences(
     sentences: Iterable[str],
     kind: str,
     vocab_size: int,
-    cleaning: str | None = None,
+    normalization: str | None = None,
     *,
     language: str | None = None,
     sample: int = DEFAULT_SAMPLE,
@@ -46,42 +46,55 @@ def train_tokenizer(
     character_coverage: float = 0.99995,
     progress: Callable[[int], None] | None = None,
 ) -> Tokenizer:
-    """A tokenizer of `vocab_size` pieces; `progress` is told how many sentences were read."""
+    """A tokenizer of `vocab_size` tokens; `progress` is told how many sentences were read."""
     if kind not in KINDS:
         raise SettingsError(f"tokenizer kind {kind!r} is not known; {did_you_mean(kind, KINDS)}")
-    cleaning = cleaning or default_cleaning(kind, language)
-    recipe_named(cleaning)
+    normalization = normalization or default_normalization(kind, language)
+    find_normalization(normalization)
     _check_numbers(vocab_size, sample, character_coverage)
-    cleaned = _cleaned(sentences, cleaning, progress)
-    chosen = reservoir(cleaned, sample, seed)
+    chosen = reservoir(_normalized(sentences, normalization, progress), sample, seed)
     if not chosen:
         raise SettingsError("there is no text to train a tokenizer from: every sentence is empty")
     trainer = _TRAINERS[kind]
-    return Tokenizer(trainer(chosen, vocab_size, character_coverage), cleaning)
+    return Tokenizer(trainer(chosen, vocab_size, character_coverage), normalization)
 
 
-def default_cleaning(kind: str, language: str | None) -> str:
+def default_normalization(kind: str, language: str | None) -> str:
     """Bytes need none; English takes ALBERT's, everything else what destroys nothing."""
-    if kind == "bytes":
+    if kind == "bpe":
         return "none"
     return "english" if language is not None and re.match(r"en\b", language) else "multilingual"
 
 
+def reservoir(stream: Iterable[str], size: int, seed: int) -> list[str]:
+    """A uniform sample of at most `size` items, in the order of the stream."""
+    chooser = random.Random(seed)
+    kept: list[tuple[int, str]] = []
+    for index, item in enumerate(stream):
+        if index < size:
+            kept.append((index, item))
+        else:
+            place = int(chooser.random() * (index + 1))
+            if place < size:
+                kept[place] = (index, item)
+    return [item for _, item in sorted(kept)]
+
+
 def _check_numbers(vocab_size: int, sample: int, coverage: float) -> None:
     if not 0 < vocab_size <= 1_000_000:
-        raise SettingsError(f"vocabulary {vocab_size:,}: choose between 1 and 1,000,000 pieces")
+        raise SettingsError(f"vocab_size {vocab_size:,}: choose between 1 and 1,000,000 tokens")
     if sample < 1:
         raise SettingsError(f"sample {sample}: take at least one sentence")
     if not 0.9 <= coverage <= 1:
         raise SettingsError(f"character coverage {coverage}: choose between 0.9 and 1")
 
 
-def _cleaned(
-    sentences: Iterable[str], cleaning: str, progress: Callable[[int], None] | None
+def _normalized(
+    sentences: Iterable[str], normalization: str, progress: Callable[[int], None] | None
 ) -> Iterator[str]:
     count = 0
     for count, sentence in enumerate(sentences, 1):
-        text = clean(sentence, cleaning)
+        text = normalize(sentence, normalization)
         for start in range(0, len(text), LONGEST_SENTENCE):
             part = text[start : start + LONGEST_SENTENCE]
             if not part.isspace():
@@ -125,20 +138,20 @@ def _explain(message: str, vocab_size: int) -> SettingsError:
     smallest = re.search(r"smaller than required_chars\. \d+ vs (\d+)", message)
     if smallest:
         return SettingsError(
-            f"vocabulary {vocab_size:,} is too small: the text's characters alone need "
-            f"{int(smallest[1]):,} pieces; ask for more or lower the character coverage"
+            f"vocab_size {vocab_size:,} is too small: the text's characters alone need "
+            f"{int(smallest[1]):,} tokens; ask for more or lower the character coverage"
         )
     reason = message.rsplit("] ", 1)[-1] or message
     return SettingsError(
-        f"a vocabulary of {vocab_size:,} pieces cannot be trained from this text ({reason}); "
-        "use more text or fewer pieces"
+        f"vocab_size {vocab_size:,} cannot be trained from this text ({reason}); "
+        "use more text or fewer tokens"
     )
 
 
 def _too_large(vocab_size: int, largest: int) -> SettingsError:
     return SettingsError(
-        f"vocabulary {vocab_size:,} is larger than this text supports; "
-        f"use at most {largest:,} pieces, or more text"
+        f"vocab_size {vocab_size:,} is larger than this text supports; "
+        f"use at most {largest:,} tokens, or more text"
     )
 
 
@@ -156,12 +169,12 @@ def _train_wordpiece(sentences: list[str], vocab_size: int, coverage: float) -> 
     return WordPieceBackend([inside.unmark(p) for p in _exactly(vocabulary, vocab_size)])
 
 
-def _train_bytes(sentences: list[str], vocab_size: int, coverage: float) -> Backend:
+def _train_bpe(sentences: list[str], vocab_size: int, coverage: float) -> Backend:
     del coverage
     smallest = 256 + 5
     if vocab_size < smallest:
         raise SettingsError(
-            f"vocabulary {vocab_size:,} is too small: the bytes and special pieces alone are "
+            f"vocab_size {vocab_size:,} is too small: the bytes and special tokens alone are "
             f"{smallest}"
         )
     engine = Engine(models.BPE())
@@ -175,7 +188,7 @@ def _train_bytes(sentences: list[str], vocab_size: int, coverage: float) -> Back
     model = _train_engine(engine, trainer, sentences)
     vocabulary = model["vocab"] | {_MASK: len(model["vocab"])}
     merges = [tuple(pair) for pair in model["merges"]]
-    return BytesBackend(_exactly(vocabulary, vocab_size), merges)
+    return BPEBackend(_exactly(vocabulary, vocab_size), merges)
 
 
 def _train_engine(engine: Engine, trainer: Any, sentences: Iterable[str]) -> dict[str, Any]:
@@ -188,8 +201,8 @@ def _exactly(vocabulary: dict[str, int], vocab_size: int) -> list[str]:
         raise _too_large(vocab_size, len(vocabulary))
     if len(vocabulary) > vocab_size:
         raise SettingsError(
-            f"vocabulary {vocab_size:,} is too small: the text's characters alone need "
-            f"{len(vocabulary):,} pieces"
+            f"vocab_size {vocab_size:,} is too small: the text's characters alone need "
+            f"{len(vocabulary):,} tokens"
         )
     return sorted(vocabulary, key=vocabulary.__getitem__)
 
@@ -197,5 +210,5 @@ def _exactly(vocabulary: dict[str, int], vocab_size: int) -> list[str]:
 _TRAINERS: dict[str, Callable[[list[str], int, float], Backend]] = {
     "sentencepiece": _train_sentencepiece,
     "wordpiece": _train_wordpiece,
-    "bytes": _train_bytes,
+    "bpe": _train_bpe,
 }

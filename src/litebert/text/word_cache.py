@@ -2,8 +2,8 @@
 
 Text repeats its words, and our models cut a text at its spaces before anything else, so the ids of
 a text are those of its words in a row. All words of a batch are looked up at once
-(text/word_table.py) and all ids gathered; only words never seen before reach the model. Cleaning
-happens inside, on the word as it stands in the raw text.
+(text/word_table.py) and all ids gathered; only words never seen before reach the model. They are
+normalized inside, on the word as it stands in the raw text.
 
 Where that would not be exact the text is encoded whole: it holds a word whose ids depend on its
 neighbours, or one so long that it will not come again.
@@ -16,6 +16,7 @@ from itertools import chain, repeat
 
 import numpy as np
 
+from litebert.base.ragged import offsets, ranges
 from litebert.text.word_table import WordTable, hash_words, word_bounds
 
 AT_ONCE = 2**18  # characters
@@ -58,7 +59,7 @@ class WordCache:
         if len(self._words) > MOST_WORDS:
             self._forget()
         counts = np.fromiter(map(str.count, texts, repeat(" ")), np.int64, len(texts)) + 1
-        firsts = np.cumsum(counts) - counts
+        firsts = offsets(counts)[:-1]
         long = len(texts) == 1 and len(texts[0]) > AT_ONCE
         codes = np.full(counts[0], _WHOLE) if long else self._look_up(texts, firsts)
         learned = self._table.size
@@ -151,7 +152,7 @@ class _Table:
         self._starts = _grown(self._starts, row_count + len(rows))
         self._lengths = _grown(self._lengths, row_count + len(rows))
         self._ids = _grown(self._ids, id_count + total)
-        self._starts[row_count : row_count + len(rows)] = id_count + np.cumsum(kept) - kept
+        self._starts[row_count : row_count + len(rows)] = id_count + offsets(kept)[:-1]
         self._lengths[row_count : row_count + len(rows)] = lengths
         flat = chain.from_iterable(row for row in rows if row is not None)
         self._ids[id_count : id_count + total] = np.fromiter(flat, np.uint32, total)
@@ -166,8 +167,7 @@ class _Table:
     def gather(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The lengths of the rows asked for, and their ids in a row."""
         lengths = self._lengths[codes]
-        shift = self._starts[codes] - (np.cumsum(lengths) - lengths)
-        return lengths, self._ids[np.repeat(shift, lengths) + np.arange(lengths.sum())]
+        return lengths, self._ids[ranges(self._starts[codes], lengths)]
 
 
 def _grown(array: np.ndarray, needed: int) -> np.ndarray:

@@ -1,8 +1,8 @@
-"""Word starts: which pieces begin a word, so that masking can take whole words.
+"""Word starts: which tokens begin a word, so that masking can take whole words.
 
-SentencePiece with English cleaning follows Google's rule for ALBERT: a piece starts a word if it
-begins with ▁ or "<", is one of the listed punctuation marks, or holds anything but a-z and those
-marks; so digits and foreign characters are words of their own. With other cleanings a piece
+SentencePiece with English normalization follows Google's rule for ALBERT: a token starts a word if
+it begins with ▁ or "<", is one of the listed punctuation marks, or holds anything but a-z and those
+marks; so digits and foreign characters are words of their own. With another one a token
 starts a word unless it is made only of letters and marks of scripts that put spaces between words:
 ideographs, kana, Thai and their like, digits and symbols are words of their own.
 """
@@ -24,23 +24,25 @@ _UNSPACED = (
 )  # fmt: skip
 
 
-def word_starts(kind: str, cleaning: str, pieces: list[str], special: np.ndarray) -> np.ndarray:
-    """For each piece, whether it begins a word. Special pieces count as words."""
-    return _table(_RULES.get((kind, cleaning)) or _RULES[kind, ""], pieces) | special
+def word_starts(
+    kind: str, normalization: str, tokens: list[str], special: np.ndarray
+) -> np.ndarray:
+    """For each token, whether it begins a word. Special tokens count as words."""
+    return _table(_RULES.get((kind, normalization)) or _RULES[kind, ""], tokens) | special
 
 
-def _table(rule, pieces: Iterable[str]) -> np.ndarray:
-    return np.fromiter(map(rule, pieces), bool)
+def _table(rule, tokens: Iterable[str]) -> np.ndarray:
+    return np.fromiter(map(rule, tokens), bool)
 
 
-def _google(piece: str) -> bool:
-    if piece.startswith((SPACE, "<")) or piece in _PUNCTUATION:
+def _google(token: str) -> bool:
+    if token.startswith((SPACE, "<")) or token in _PUNCTUATION:
         return True
-    return not all(character.lower() in _JOINABLE for character in piece)
+    return not all(character.lower() in _JOINABLE for character in token)
 
 
-def _by_script(piece: str) -> bool:
-    return piece.startswith(SPACE) or not all(map(_is_spaced_letter, piece))
+def _by_script(token: str) -> bool:
+    return token.startswith(SPACE) or not all(map(_is_spaced_letter, token))
 
 
 def _is_spaced_letter(character: str) -> bool:
@@ -49,17 +51,17 @@ def _is_spaced_letter(character: str) -> bool:
     return not unicodedata.name(character, "").startswith(_UNSPACED)
 
 
-def _wordpiece(piece: str) -> bool:
-    return not piece.startswith("##")
+def _wordpiece(token: str) -> bool:
+    return not token.startswith("##")
 
 
-def _bytes(piece: str) -> bool:
-    return piece.startswith("Ġ")
+def _bpe(token: str) -> bool:
+    return token.startswith("Ġ")
 
 
 _RULES = {
     ("sentencepiece", "english"): _google,
     ("sentencepiece", ""): _by_script,
     ("wordpiece", ""): _wordpiece,
-    ("bytes", ""): _bytes,
+    ("bpe", ""): _bpe,
 }

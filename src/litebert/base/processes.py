@@ -1,0 +1,112 @@
+"""Processes that work for this one: spawned, deaf to Ctrl-C, and gone when it is gone.
+
+    with ProcessPool(2, load_models, (folder,)) as pool:
+        for job in jobs:
+            pool.submit(run, job)
+        for result in pool.completed():
+            ...
+
+A worker ends with its parent, however that ends: it waits on a pipe of which the parent alone holds
+the other end. An exception in the parent ends the workers at once, so what they write must be whole
+or not there (base/files.py). A worker that is killed is told as one sentence.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any, Self
+
+from litebert.base.errors import lost_worker
+
+
+def cpu_count() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def signals_blocked(*signals: signal.Signals) -> Iterator[None]:
+    """What is started here never sees these signals: they are for the parent to handle."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class ProcessPool:
+    """Some worker processes, started as work comes; `initializer` runs first in each of them."""
+
+    def __init__(
+        self, workers: int, initializer: Callable[..., None] | None = None, initargs: tuple = ()
+    ) -> None:
+        self._workers, self._initial = workers, (initializer, initargs)
+        self._pending: set[Future[Any]] = set()
+
+    def __enter__(self) -> Self:
+        context = get_context("spawn")
+        ours, self._lifeline = context.Pipe(duplex=False)
+        self._executor = ProcessPoolExecutor(self._workers, context, _begin, (ours, *self._initial))
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
+            self._lifeline.close()
+        self._executor.shutdown(cancel_futures=True)
+        self._lifeline.close()
+
+    def start(self) -> None:
+        """Start all workers now, so that they initialize while this process does other things."""
+        for _ in range(self._workers):
+            self._submit(_nothing)
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Have a function called in a worker; `completed` gives what it returns."""
+        self._pending.add(self._submit(function, *arguments))
+
+    def completed(self, pending: int = 0) -> Iterator[Any]:
+        """Results of what was submitted as they come, until at most `pending` are left."""
+        while len(self._pending) > pending:
+            done, self._pending = wait(self._pending, return_when=FIRST_COMPLETED)
+            yield from map(_result, done)
+
+    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+        """The function's result for each item, in order."""
+        return [_result(future) for future in [self._submit(function, item) for item in items]]
+
+    def _submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        with signals_blocked(signal.SIGINT):  # a worker that this starts inherits it
+            try:
+                return self._executor.submit(function, *arguments)
+            except BrokenProcessPool:
+                raise lost_worker() from None
+
+
+def _nothing() -> None: ...
+
+
+def _result(future: Future[Any]) -> Any:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        raise lost_worker() from None
+
+
+def _begin(lifeline: Connection, initializer: Callable[..., None] | None, initargs: tuple) -> None:
+    threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
+    if initializer is not None:
+        initializer(*initargs)
+
+
+def _end_with_parent(lifeline: Connection) -> None:
+    with suppress(EOFError, OSError):
+        lifeline.recv()
+    os._exit(1)

@@ -1,0 +1,77 @@
+"""Fine-tune and use: what these commands print."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import typer
+
+import litebert
+from litebert.cli.live import live_view
+from litebert.cli.training import STOPPED
+from litebert.finetuning.finetune import FinetuneReport
+from litebert.inference.predict import to_json_lines
+
+
+def finetune(out: Path, **options: Any) -> None:
+    """A live view, and the scores of each seed."""
+    with live_view() as view:
+        result = litebert.finetune(out=out, callbacks=[view], **options)
+    if result.report is None:
+        print("litebert: stopped and saved; run the same command to resume", file=sys.stderr)
+        raise typer.Exit(STOPPED)
+    _print_seeds(result.report)
+    print(f"{out / 'model'}: the best of {len(result.report.seeds)} seed(s)")
+    print(f"next: litebert predict {out} --input FILE")
+
+
+def _print_seeds(report: FinetuneReport) -> None:
+    for result in report.seeds:
+        scores = "   ".join(
+            f"{name}: " + ", ".join(f"{metric} {value:.4f}" for metric, value in part.items())
+            for name, part in result.scores.items()
+        )
+        print(f"seed {result.seed}: {scores}")
+    if len(report.seeds) > 1:
+        print(
+            f"{report.metric}: mean {report.mean:.4f}, deviation {report.deviation:.4f}, "
+            f"median {report.median:.4f}, best {report.best:.4f}"
+        )
+    if report.collapses:
+        print(f"{report.collapses} run(s) collapsed")
+
+
+def scores(**options: Any) -> None:
+    """A line for each run and dev set, and GLUE's average."""
+    board = litebert.scores(**options)
+    for row in board.rows:
+        for part, found in row.scores.items():
+            lines = [
+                f"{metric} {summary.mean:.4f}"
+                + ("" if summary.deviation is None else f" ± {summary.deviation:.4f}")
+                + ("" if summary.count < 3 else f" (median {summary.median:.4f})")
+                for metric, summary in found.items()
+            ]
+            collapsed = f"   {row.collapses} collapsed" if row.collapses else ""
+            print(f"{row.task:10} {part:15} {', '.join(lines)}{collapsed}   {row.run}")
+    if board.glue_average is not None:
+        print(f"GLUE, average of eight: {board.glue_average:.4f}")
+    elif len(board.rows) > 1:
+        print(f"no GLUE average: without {', '.join(board.missing)}")
+
+
+def predict(out: Path | None, **options: Any) -> None:
+    """Predictions as JSON lines, or where they are."""
+    found = litebert.predict(out=out, say=lambda text: print(text, file=sys.stderr), **options)
+    if out is None:
+        sys.stdout.write(to_json_lines(found))
+    else:
+        print(f"{out}: {len(found):,} predictions")
+
+
+def embed(out: Path, **options: Any) -> None:
+    """How many vectors there are."""
+    count, width = litebert.embed(out=out, **options).shape
+    print(f"{out}: {count:,} vectors of {width} numbers")

@@ -1,0 +1,1 @@
+"""Documents to shards, in parallel, and stoppable anywhere."""

@@ -1,0 +1,186 @@
+"""`litebert prepare`: raw text to a store, in parallel, in bounded memory, stoppable anywhere.
+
+The inputs are split into work units (work_units.py), each of which becomes one shard. Which text is
+in which shard depends on nothing but the inputs, so a killed run goes on with the shards that are
+missing, any number of workers gives the same bytes, and the parts of a corpus (`part = "2/3"`) are
+just the shards that other machines left out.
+
+Work is kept in DIR.partial (staging.py), which is renamed to DIR when the manifest is written. A
+store is therefore whole or not there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from litebert.base.errors import FileError, SettingsError
+from litebert.base.files import flush, write_json, write_manifest
+from litebert.base.processes import cpu_count
+from litebert.corpus.preparing.staging import is_finished, staging, staging_folder
+from litebert.corpus.preparing.work_units import (
+    PrepareSettings,
+    WorkUnit,
+    parse_part,
+    work_units,
+)
+from litebert.corpus.preparing.workers import ShardRecord, Workers, WorkerSetup
+from litebert.corpus.store import SHARDS, STORE, Counts, Store, StoreInfo
+from litebert.reading.chunks import CHUNK_BYTES, check_source
+from litebert.reading.records import Skipped
+from litebert.reading.sources import Source, find_sources
+from litebert.text.sentences import check_language
+from litebert.text.tokenizer import Tokenizer, load_tokenizer
+
+
+@dataclass
+class PrepareProgress:
+    """How far a preparation is."""
+
+    counts: Counts = dataclasses.field(default_factory=Counts)
+    already_there: bool = False  # the store was finished before; nothing was read
+    bytes_read: int = 0  # of the inputs, as on disk
+    bytes_total: int | None = None  # of all inputs, where known
+    reused_shards: int = 0  # that an earlier run had finished
+    reused_bytes: int = 0  # of text in them
+    skipped: Skipped = dataclasses.field(default_factory=Skipped)
+    seconds: dict[str, float] = dataclasses.field(default_factory=dict)  # of workers, by stage
+
+    def add(self, record: ShardRecord) -> None:
+        self.counts = self.counts + record.counts
+        self.reused_shards += record.reused
+        self.reused_bytes += record.counts.text_bytes * record.reused
+        self.skipped.merge(Skipped(dict(record.counts.skipped), dict(record.messages)))
+        for stage, seconds in record.seconds.items():
+            self.seconds[stage] = self.seconds.get(stage, 0) + seconds
+
+
+@dataclass(frozen=True)
+class PreparedStore:
+    """A finished store, and how it was made."""
+
+    store: Store
+    progress: PrepareProgress
+
+
+def prepare(
+    inputs: Sequence[str],
+    tokenizer: Path | str,
+    out: Path | str,
+    *,
+    language: str = "en",
+    format: str = "auto",
+    field: str = "text",
+    held_out: float = 0.01,
+    drop_duplicates: bool = False,
+    on_error: str = "stop",
+    part: str = "1/1",
+    num_workers: int | None = None,
+    chunk_bytes: int = CHUNK_BYTES,
+    on_progress: Callable[[PrepareProgress], None] = lambda progress: None,
+) -> PreparedStore:
+    """Turn raw text into a store; continues what an earlier, interrupted run began.
+
+    With more than one worker a script of yours must guard its main part with
+    `if __name__ == "__main__":`, because the workers import it.
+
+    Args:
+        inputs: Files, folders or globs (txt, jsonl, csv, tsv, parquet; also .gz, .xz, .zst), "-"
+            for standard input, "hf:NAME" for a Hugging Face dataset.
+        tokenizer: A tokenizer's folder or model file.
+        out: The folder of the store to write.
+        language: Language of the text, for sentence ends.
+        format: "auto" (by name; .txt is paragraphs), "sentences" (one a line, blank line between
+            documents), "paragraphs" (blank line between documents), "file" (the whole file is one
+            document), "jsonl", "csv", "tsv" or "parquet".
+        field: The key or column that holds the text.
+        held_out: Fraction of documents kept for evaluation, chosen by content.
+        drop_duplicates: Leave out documents seen before.
+        on_error: "stop" at the first bad record, or "skip" and count them.
+        part: Prepare only part I of N, e.g. "2/8"; `open_store` joins the parts.
+        num_workers: Processes; by default one a core.
+        chunk_bytes: About how much text becomes one shard. All parts must agree on it.
+        on_progress: Called with the progress whenever a shard is done.
+    """
+    options = {"language": language, "format": format, "field": field, "held_out": held_out,
+               "drop_duplicates": drop_duplicates, "on_error": on_error,
+               "chunk_bytes": chunk_bytes}  # fmt: skip
+    settings, out = PrepareSettings.build(options, "litebert prepare"), Path(out)
+    check_language(language)
+    number = parse_part(part)
+    workers = cpu_count() if num_workers is None else num_workers
+    if workers < 1:
+        raise SettingsError(f"num_workers {workers}: at least one must do the work")
+    progress = PrepareProgress()
+    with Workers(WorkerSetup(staging_folder(out), Path(tokenizer), settings), workers) as crew:
+        loaded = load_tokenizer(tokenizer)
+        sources = find_sources(inputs, settings.format)
+        for source in sources:
+            check_source(source, settings)
+        info = _describe(loaded, sources, settings, number)
+        progress.bytes_total = _total_size(sources)
+        progress.already_there = is_finished(out, info, sources)
+        if not progress.already_there:
+            with staging(out, info, sources, loaded) as folder:
+                units = _reading(work_units(sources, settings, number), progress)
+                for record in crew.make_shards(units, loaded):
+                    progress.add(record)
+                    on_progress(progress)
+                _finish(folder, out, info)
+    shutil.rmtree(staging_folder(out), ignore_errors=True)
+    return PreparedStore(Store([out]), progress)
+
+
+def _describe(
+    tokenizer: Tokenizer,
+    sources: Sequence[Source],
+    settings: PrepareSettings,
+    part: tuple[int, int],
+) -> StoreInfo:
+    """Everything that decides the store, but for its shards."""
+    names = [[Path(source.name).name, source.size] for source in sources]
+    decisive = settings.model_dump(include={"language", "chunk_bytes", "format", "field"})
+    decisive["inputs"] = hashlib.sha256(repr(names).encode()).hexdigest()
+    return StoreInfo(
+        tokenizer=tokenizer.checksum,
+        vocab_size=tokenizer.vocab_size,
+        settings=decisive,
+        drop_duplicates=settings.drop_duplicates,
+        held_out=settings.held_out,
+        part=part,
+    )
+
+
+def _total_size(sources: Sequence[Source]) -> int | None:
+    sizes = [source.size for source in sources]
+    return sum(size or 0 for size in sizes) if None not in sizes else None
+
+
+def _reading(units: Iterator[WorkUnit], progress: PrepareProgress) -> Iterator[WorkUnit]:
+    """The work units, noting how much of the inputs was read."""
+    for unit in units:
+        yield unit
+        progress.bytes_read = unit.bytes_read
+
+
+def _finish(folder: Path, out: Path, info: StoreInfo) -> None:
+    """Write what ties the shards together, the manifest last, and put the store in place."""
+    store, sums, shards = folder / "store", {}, {}
+    for path in sorted((folder / "done").glob("*.json")):
+        record = ShardRecord.read(path)
+        shards[record.shard] = record.counts
+        sums[f"{SHARDS}/{record.shard}"] = record.sha256
+    if not any(counts.documents for counts in shards.values()) and info.part == (1, 1):
+        raise FileError("the inputs hold no text at all; there is nothing to prepare")
+    for stray in set((store / SHARDS).iterdir()) - {store / SHARDS / name for name in shards}:
+        stray.unlink()
+    write_json(store / STORE, info.model_copy(update={"shards": shards}).model_dump(mode="json"))
+    write_manifest(store, sums)
+    flush(store)
+    if out.exists():
+        out.rmdir()
+    store.rename(out)

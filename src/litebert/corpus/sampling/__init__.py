@@ -1,0 +1,1 @@
+"""Sentences to samples: input formats, windows of documents, the stream of samples."""

@@ -1,0 +1,79 @@
+"""`litebert tokenizer train`: a tokenizer from whatever `litebert prepare` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from litebert.base.files import new_folder
+from litebert.corpus.preparing.encode import document_sentences
+from litebert.reading.chunks import ReadSettings, check_source, split_chunks
+from litebert.reading.records import Skipped, read_documents
+from litebert.reading.sources import find_sources
+from litebert.text.tokenizer import Tokenizer
+from litebert.text.training import train_from_sentences
+
+
+def train_tokenizer(
+    inputs: Sequence[str],
+    out: Path | str,
+    *,
+    kind: str = "sentencepiece",
+    vocab_size: int = 30000,
+    language: str = "en",
+    normalization: str | None = None,
+    sample: int = 1_000_000,
+    seed: int = 0,
+    format: str = "auto",
+    field: str = "text",
+    on_error: str = "stop",
+    on_progress: Callable[[str], None] = lambda text: None,
+) -> Tokenizer:
+    """Train a tokenizer on raw text, and write its folder.
+
+    Args:
+        inputs: Files, folders, globs, "-" or "hf:NAME": whatever `prepare` reads.
+        out: The folder to write. It opens in transformers, too, and gives the same ids there.
+        kind: "sentencepiece" (ALBERT), "wordpiece" (BERT) or "bpe" (RoBERTa).
+        vocab_size: How many tokens the vocabulary has.
+        language: Language of the text, for sentence ends and the default normalization.
+        normalization: "english" (lower case, no accents), "lower", "multilingual" or "none". By
+            default english for en, none for bpe, else multilingual.
+        sample: Train on at most so many sentences.
+        seed: Chooses the sentences.
+        format: As in `prepare`.
+        field: As in `prepare`.
+        on_error: As in `prepare`.
+        on_progress: Called with a line that says how far it is.
+    """
+    options = {"format": format, "field": field, "on_error": on_error}
+    settings = ReadSettings.build(options, "litebert tokenizer train")
+    all_read = False
+
+    def sentences() -> Iterator[str]:
+        nonlocal all_read
+        yield from read_sentences(inputs, settings, language)
+        all_read = True
+
+    def tell(count: int) -> None:
+        training = f"training on {count:,} sentences or a sample of them, which may take minutes"
+        on_progress(training if all_read else f"{count:,} sentences read")
+
+    with new_folder(Path(out)) as folder:
+        made = train_from_sentences(
+            sentences(), kind, vocab_size, normalization, language=language, sample=sample,
+            seed=seed, progress=tell,
+        )  # fmt: skip
+        made.save(folder)
+    return made
+
+
+def read_sentences(inputs: Sequence[str], settings: ReadSettings, language: str) -> Iterator[str]:
+    """Every sentence of the inputs, in order."""
+    sources = find_sources(inputs, settings.format)
+    for source in sources:
+        check_source(source, settings)
+    for source in sources:
+        for chunk in split_chunks(source, settings):
+            for document in read_documents(chunk, settings, Skipped()):
+                yield from document_sentences(document, language)

@@ -1,0 +1,60 @@
+"""Batches for training: in a random order, like lengths together.
+
+An epoch is shuffled, cut into stretches, each stretch put into batches by length, and the batches
+shuffled again. So the sequences of a batch are of like length, which is what attention over
+unpadded sequences likes, and the order is still random. It is a function of seed and epoch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from litebert.base.batches import Batch, bucket_by_length, take
+from litebert.base.ragged import IntArray
+
+STRETCH = 50  # batches that are sorted together
+
+
+class Batches:
+    """Batch after batch, epoch after epoch; `batch_size` counts sequences (or questions)."""
+
+    def __init__(self, features: Batch, batch_size: int, seed: int) -> None:
+        self.features, self.batch_size, self.seed = features, batch_size, seed
+        self.lengths = features.group_lengths
+        self.epoch = self.place = 0
+        self._order = self._shuffle()
+
+    @property
+    def per_epoch(self) -> int:
+        """Batches of an epoch."""
+        return -(-len(self.lengths) // self.batch_size)
+
+    def next(self, progress: float) -> tuple[Batch, int | None]:
+        """The next batch, at full depth."""
+        if self.place == len(self._order):
+            self.epoch, self.place = self.epoch + 1, 0
+            self._order = self._shuffle()
+        chosen = self._order[self.place]
+        self.place += 1
+        return take(self.features, self.features.group_members(chosen)), None
+
+    def _shuffle(self) -> list[IntArray]:
+        chance = np.random.default_rng([self.seed, self.epoch])
+        order = chance.permutation(len(self.lengths))
+        width = STRETCH * self.batch_size
+        batches = []
+        for stretch in (order[i : i + width] for i in range(0, len(order), width)):
+            buckets = bucket_by_length(self.lengths[stretch], max_sequences=self.batch_size)
+            batches += [stretch[bucket] for bucket in buckets]
+        return [batches[i] for i in chance.permutation(len(batches))]
+
+    def state(self) -> dict[str, Any]:
+        """The position."""
+        return {"epoch": self.epoch, "place": self.place}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on where `state` was taken."""
+        self.epoch, self.place = state["epoch"], state["place"]
+        self._order = self._shuffle()

@@ -1,0 +1,105 @@
+"""How to fine-tune: learning rates, batches, epochs. The paper's numbers (Table 14), and our own.
+
+    recipes/paper.toml   a row of Table 14 for each task
+    recipes/small.toml   what measured best for encoders of a few million parameters (docs/log.md)
+
+A row holds for one task; `[any]` holds for all that have none of their own. What stands in a row's
+`without_dropout` holds for encoders that were pretrained without dropout (ALBERT v2), on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from litebert.base.settings import Settings, Tree, merge, parse_overrides, read_toml
+from litebert.base.errors import SettingsError, did_you_mean
+from litebert.base.runtime import Precision
+from litebert.configs.schema import OptimizerSettings, ScheduleSettings
+from litebert.tasks.texts import Pooling
+
+FOLDER = Path(__file__).parent / "recipes"
+ANY, WITHOUT_DROPOUT = "any", "without_dropout"
+Fraction = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Recipe(Settings):
+    """One way to fine-tune. A task takes the settings that it has too: max_length, pooling, …"""
+
+    max_length: int = Field(default=128, ge=8, description="tokens of a sequence, at most")
+    batch_size: int = Field(default=32, ge=1, description="sequences a step; questions, of choices")
+    epochs: float | None = Field(default=3, gt=0, description="passes over the examples")
+    steps: int | None = Field(default=None, ge=1, description="instead of epochs")
+    learning_rate: float = Field(default=3e-5, gt=0, description="the highest one")
+    warmup: Fraction = Field(default=0.1, description="fraction of the steps with a rising rate")
+    weight_decay: float = Field(default=0.01, ge=0)
+    bias_correction: bool = Field(default=True, description="AdamW's; Google's code has none")
+    gradient_clipping: float = Field(
+        default=1.0, ge=0, description="largest norm of all gradients; 0: any"
+    )
+    layerwise_lr_decay: float = Field(
+        default=1.0, gt=0, le=1, description="learning rate of each lower layer, as a factor"
+    )
+    dropout: Fraction | None = Field(
+        default=None, description="of the encoder; by default as the model says (0 for v2)"
+    )
+    classifier_dropout: Fraction = Field(default=0.1, description="before the new head")
+    pooling: Pooling = Field(
+        default="first",
+        description="a text's vector: [CLS] (first), or the mean of its tokens (a head of our own)",
+    )
+    bi_encoder: bool = Field(
+        default=False,
+        description="each text of a pair is read by itself and their means are compared (a head of "
+        "our own); of lone texts the mean is taken",
+    )
+    conditional_head: bool = Field(
+        default=True,
+        description="SQuAD 2.0: the paper's head, which stays ours; off: one transformers has",
+    )
+    evaluations: int = Field(default=5, ge=1, description="on the dev set, evenly spaced")
+    patience: int | None = Field(
+        default=None, ge=1, description="stop after so many evaluations without a better one"
+    )
+    micro_batch_tokens: int = Field(default=8192, ge=64, description="tokens in memory at a time")
+    precision: Precision = "auto"
+
+    @model_validator(mode="after")
+    def _one_duration(self) -> Self:
+        if self.epochs is None and self.steps is None:
+            raise ValueError("say how long: epochs or steps")
+        return self
+
+    @property
+    def optimizer(self) -> OptimizerSettings:
+        """AdamW, as fine-tuning has always used."""
+        return OptimizerSettings(
+            kind="adamw", rate=self.learning_rate, weight_decay=self.weight_decay,
+            clip=self.gradient_clipping, bias_correction=self.bias_correction,
+        )  # fmt: skip
+
+    @property
+    def schedule(self) -> ScheduleSettings:
+        """Warmup and linear decay."""
+        return ScheduleSettings(warm_up=self.warmup)
+
+
+def load_recipe(
+    name: str, task: str, overrides: Iterable[str] = (), *, without_dropout: bool = False
+) -> Recipe:
+    """The row of a task in a shipped recipe or a TOML file, with `key=value` changes on top."""
+    shipped = {path.stem: path for path in FOLDER.glob("*.toml")}
+    path = shipped.get(name, Path(name))
+    if not path.is_file():
+        raise SettingsError(f"no recipe {name!r}; {did_you_mean(name, shipped)}, or a TOML file")
+    rows = read_toml(path)
+    row: Tree = merge(rows.get(ANY, {}), rows.get(task, {}))
+    extra = row.pop(WITHOUT_DROPOUT, {})
+    changes = parse_overrides(overrides)
+    if "epochs" in changes and "steps" not in changes:
+        row.pop("steps", None)  # what the user says goes before what the row says
+    row = merge(row, extra) if without_dropout else row
+    return Recipe.build(merge(row, changes), f"recipe {name}, {task}")

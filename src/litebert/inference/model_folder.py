@@ -1,0 +1,38 @@
+"""Model folders for use: the model, its tokenizer, and the task that it was fine-tuned for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from litebert.base.errors import FileError, FormatError
+from litebert.model.model import Model
+from litebert.tasks.registry import load_task
+from litebert.tasks.task import TASK_KEY, Task
+from litebert.text.tokenizer import Tokenizer, load_tokenizer
+
+
+def open_tokenizer(folder: Path) -> Tokenizer:
+    """The tokenizer beside a model."""
+    try:
+        return load_tokenizer(folder)
+    except FileError as error:
+        raise FileError(
+            f"{folder}: the model needs its tokenizer beside it ({error}); save it there with "
+            "`model.save(folder, tokenizer=...)`"
+        ) from None
+
+
+def task_of(model: Model, where: Path) -> Task:
+    """The task that a model was fine-tuned for; `where` names its folder in errors."""
+    content = model.metadata.get(TASK_KEY)
+    if not isinstance(content, dict):
+        raise FormatError(
+            f"{where}: not a model that `litebert finetune` made (its config.json names no task)"
+        )
+    task = load_task(content, f"{where}: config.json, {TASK_KEY}")
+    if task.head not in model.heads:
+        have = ", ".join(model.heads) or "none"
+        raise FormatError(
+            f"{where}: the task {task.settings.name} needs a {task.head} head, the model has {have}"
+        )
+    return task

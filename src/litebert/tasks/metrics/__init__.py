@@ -1,0 +1,1 @@
+"""Metrics: pure functions of labels and predictions."""

@@ -1,0 +1,36 @@
+"""Named entities in CoNLL's columns: files train and dev (.txt, .tsv, .conll) of a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from litebert.base.errors import FormatError, SettingsError
+from litebert.tasks.metrics.entities import split_tag
+from litebert.tasks.published.task import PublishedTask, find_file
+from litebert.tasks.readers.column_mapping import ColumnMapping
+from litebert.tasks.readers.text_file import Say
+from litebert.tasks.tagging import TaggedExample, Tagging
+from litebert.tasks.task import TaskSettings
+
+
+class NamedEntities(PublishedTask):
+    """CoNLL-2003, WikiANN, and whatever is written like them."""
+
+    def settings(self, train: Sequence[TaggedExample]) -> TaskSettings:
+        return Tagging.settings_for(train, Path()).model_copy(update={"name": "ner"})
+
+    def read(
+        self, path: Path, split: str, *, labelled: bool, level: str, repair: bool, say: Say
+    ) -> list[TaggedExample]:
+        file = find_file(path, split)
+        examples = Tagging.read_file(
+            file, ColumnMapping(), labelled=labelled, repair=False, say=say
+        )
+        for example in examples:
+            for tag in example.tags or ():
+                try:
+                    split_tag(tag)
+                except SettingsError as error:
+                    raise FormatError(f"{example.where}: {error}") from None
+        return examples

@@ -1,0 +1,1 @@
+"""Readers: tables, JSON, columns of words and plain text out of files, whatever the task."""

@@ -1,0 +1,103 @@
+"""Regression: a number for a text or a pair of texts (`regress`)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from litebert.base.batches import Batch
+from litebert.base.errors import FormatError
+from litebert.model.inputs import Inputs
+from litebert.model.layout import State
+from litebert.model.model import Model
+from litebert.tasks.features import Features
+from litebert.tasks.metrics.correlation import CORRELATION_METRICS
+from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role, candidates
+from litebert.tasks.readers.rows import Row
+from litebert.tasks.task import Prediction, Term
+from litebert.tasks.texts import LABEL, PAIR, TEXT, TextExample, TextSettings, TextTask
+
+_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class ValuePrediction(Prediction):
+    """A number."""
+
+    value: float
+
+
+class Regression(TextTask[ValuePrediction]):
+    """Predict a number."""
+
+    kind = "regress"
+    known_metrics = CORRELATION_METRICS
+    label_type = np.float32
+    no_label = math.nan
+
+    @classmethod
+    def roles(cls, columns: Sequence[str], given: ColumnMapping) -> tuple[Role, ...]:
+        """Of pairs where a table has them, unless one text is named."""
+        named = "text_a" in given.columns or "text_b" in given.columns
+        paired = "text" not in given.columns and (named or bool(candidates(PAIR, columns)))
+        return (PAIR if paired else TEXT), ID, LABEL
+
+    @classmethod
+    def label_in(cls, row: Row, column: str, needed: bool) -> float | None:
+        label = row.label(column, needed=needed)
+        if label is None:
+            return None
+        value = float(label) if _NUMBER.fullmatch(label) else math.inf
+        if not math.isfinite(value):
+            raise FormatError(f"{row.where}: {column!r} is {label!r}, expected a number")
+        return value
+
+    @classmethod
+    def settings_for(cls, examples: Sequence[TextExample], path: Path) -> TextSettings:
+        return TextSettings(name=cls.kind, kind=cls.kind, metrics=("pearson", "spearman"))
+
+    def target_of(self, example: TextExample) -> float:
+        return math.nan if example.label is None else float(example.label)
+
+    def count(self, batch: Batch) -> int:
+        return int(np.isfinite(batch.labels).sum())
+
+    def term(self, model: Model, state: State, inputs: Inputs) -> Term:
+        """The squared error."""
+        labels = inputs.labels[:: inputs.batch.group_size]
+        known = labels.isfinite()
+        values = self.logits(model, state).squeeze(-1)[known]
+        loss = F.mse_loss(values, labels[known], reduction="sum")
+        return Term(loss)
+
+    def chance_loss(self, features: Features) -> float:
+        return float(np.var(features.batch.labels[:: features.batch.group_size]))
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        return logits
+
+    def to_prediction(self, id: str, row: NDArray[np.floating]) -> ValuePrediction:
+        return ValuePrediction(id, float(row[0]))
+
+    def to_row(self, prediction: ValuePrediction) -> list[float]:
+        return [prediction.value]
+
+    def to_numbers(
+        self, examples: Sequence[TextExample], predictions: Sequence[ValuePrediction]
+    ) -> tuple[list[float], list[float]]:
+        labels = [self.target_of(example) for example in examples]
+        return labels, [prediction.value for prediction in predictions]
+
+    def all_alike(self, predictions: Sequence[ValuePrediction]) -> bool:
+        """Also where a value is not finite."""
+        values = [prediction.value for prediction in predictions]
+        spread = float(np.std(values))
+        return not math.isfinite(spread) or spread < 1e-3 * (1 + abs(float(np.mean(values))))

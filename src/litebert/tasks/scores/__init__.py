@@ -1,1 +1,0 @@
-"""Scores: pure functions from truth and guess to numbers, and how sure these are."""

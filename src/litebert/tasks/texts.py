@@ -1,0 +1,264 @@
+"""What tasks on a text or a pair of texts have in common: examples, features, windows, votes.
+
+classification.py and regression.py add what is predicted.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from pydantic import Field
+from torch import Tensor
+
+from litebert.base.batches import Batch
+from litebert.base.ragged import IntArray
+from litebert.base.errors import SettingsError
+from litebert.base.intervals import Interval, Metric, bootstrap
+from litebert.model.inputs import Inputs
+from litebert.model.layout import State
+from litebert.model.model import Model
+from litebert.tasks.features import Features, Ids, Sequences, encode_all
+from litebert.tasks.readers.column_mapping import ColumnMapping, Role, role
+from litebert.tasks.readers.rows import Row, Table
+from litebert.tasks.readers.text_file import Say
+from litebert.tasks.task import Outputs, P, Scores, Task, TaskSettings
+from litebert.text.tokenizer import Tokenizer
+
+Pooling = Literal["first", "mean"]
+Overflow = Literal["truncate", "stride"]
+
+TEXT = role("text", "text sentence review comment tweet content message")
+LABEL = role("label", "label class category target sentiment score rating gold_label", "labelled")
+PAIR = Role(
+    ("text_a", "text_b"),
+    (
+        ("text_a", "text_b"), ("text1", "text2"), ("sentence1", "sentence2"),
+        ("sentence_a", "sentence_b"), ("premise", "hypothesis"), ("question1", "question2"),
+        ("question", "sentence"),
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TextExample:
+    """One text or a pair of texts, with a label (classification) or a number (regression)."""
+
+    id: str
+    first: str
+    second: str | None = None
+    label: str | float | None = None
+    where: str = field(default="", compare=False)
+
+
+class TextSettings(TaskSettings):
+    """Settings of tasks on texts."""
+
+    overflow: Overflow = Field(
+        default="truncate",
+        description="texts beyond max_length: truncate them, or read them window by window",
+    )
+    stride: int = Field(default=64, ge=1, description="tokens from one window to the next")
+    pooling: Pooling = Field(
+        default="first", description="a text's vector: its [CLS] token, or the mean of its tokens"
+    )
+    bi_encoder: bool = Field(
+        default=False, description="each text of a pair is read by itself, and their means compared"
+    )
+
+
+class TextTask(Task[TextSettings, TextExample, P]):
+    """Predict something of a text or a pair of texts."""
+
+    settings_class = TextSettings
+    overflow_hint = ", --overflow stride to read them in windows"
+    known_metrics: ClassVar[dict[str, Metric]]
+    label_type: ClassVar[DTypeLike] = np.int64
+    no_label: ClassVar[float]
+
+    def __init__(self, settings: TextSettings) -> None:
+        super().__init__(settings)
+        pooled = {"first": "classification", "mean": "mean_classification"}[settings.pooling]
+        self.head = "apart_classification" if settings.bi_encoder else pooled
+
+    @classmethod
+    @abstractmethod
+    def label_in(cls, row: Row, column: str, needed: bool) -> str | float | None:
+        """The label of a table's row."""
+
+    @abstractmethod
+    def target_of(self, example: TextExample) -> float:
+        """The label as the loss has it."""
+
+    @abstractmethod
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """What windows and models vote with, a row a sequence."""
+
+    @abstractmethod
+    def to_prediction(self, id: str, row: NDArray[np.floating]) -> P:
+        """A prediction out of (the mean of) such rows."""
+
+    @abstractmethod
+    def to_row(self, prediction: P) -> Sequence[float]:
+        """And back."""
+
+    @abstractmethod
+    def to_numbers(
+        self, examples: Sequence[TextExample], predictions: Sequence[P]
+    ) -> tuple[Sequence[float], Sequence[float]]:
+        """Labels and predictions as metrics take them."""
+
+    # --------------------------------------------------------------------------------- examples
+
+    @classmethod
+    def from_table(
+        cls, table: Table, columns: ColumnMapping, *, labelled: bool, say: Say
+    ) -> list[TextExample]:
+        return [
+            TextExample(
+                id=row.id,
+                first=row.text(columns["text"] or columns["text_a"]),
+                second=row.text(columns["text_b"]) if columns["text_b"] else None,
+                label=cls.label_in(row, columns["label"], labelled),
+                where=row.where,
+            )
+            for row in table.rows
+        ]
+
+    @staticmethod
+    def is_labelled(example: TextExample) -> bool:
+        return example.label is not None
+
+    # --------------------------------------------------------------------------------- features
+
+    def configured(self, recipe: Mapping[str, Any], train: Sequence[TextExample], say: Say) -> Self:
+        """As the recipe says; but a lone text has no other to be compared with."""
+        standard = [
+            f"--set {name}" for name, own in (
+                ("bi_encoder=false", recipe.get("bi_encoder")),
+                ("pooling=first", recipe.get("pooling") == "mean"),
+            ) if own
+        ]  # fmt: skip
+        if recipe.get("bi_encoder"):
+            if train[0].second is None:
+                recipe = {**recipe, "bi_encoder": False, "pooling": "mean"}
+            elif recipe.get("overflow") == "stride":
+                raise SettingsError(
+                    "--overflow stride: not with a bi-encoder, which truncates long texts; "
+                    "--set bi_encoder=false"
+                )
+        task = super().configured(recipe, train, say)
+        if standard:
+            what = "a bi-encoder" if task.settings.bi_encoder else "mean pooling"
+            say(f"{what}: a head of our own; {' '.join(standard)} makes one that transformers has")
+        return task
+
+    def features(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> Features:
+        """A sequence an example, or one a window; of a bi-encoder, one for each text."""
+        if self.settings.bi_encoder:
+            return self._separate(examples, tokenizer)
+        sequences, truncated, windowed = Sequences(tokenizer), 0, 0
+        firsts = encode_all(tokenizer, (example.first for example in examples))
+        seconds = encode_all(tokenizer, (example.second or "" for example in examples))
+        for number, (example, first, second) in enumerate(
+            zip(examples, firsts, seconds, strict=True)
+        ):
+            paired = example.second is not None
+            windows = self._windows(first, second if paired else None, sequences)
+            for one, other in windows:
+                sequences.add(number, self.target_of(example), one, other)
+            kept = sum(len(ids) for ids in windows[0] if ids is not None)
+            lost = kept < len(first) + len(second)
+            truncated += lost if len(windows) == 1 else paired and len(windows[0][0]) < len(first)
+            windowed += len(windows) > 1
+        return Features(sequences.batch(self.label_type), truncated, windowed)
+
+    def _separate(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> Features:
+        """The two texts of an example side by side; the first one carries the label."""
+        sequences, truncated = Sequences(tokenizer), set[int]()
+        room = self.settings.max_length - sequences.extra
+        texts = [text for example in examples for text in (example.first, example.second or "")]
+        for place, ids in enumerate(encode_all(tokenizer, texts)):
+            number, second = divmod(place, 2)
+            label = self.no_label if second else self.target_of(examples[number])
+            sequences.add(number, label, ids[:room])
+            truncated |= {number} if len(ids) > room else set()
+        return Features(sequences.batch(self.label_type, group_size=2), len(truncated))
+
+    def _windows(
+        self, first: Ids, second: Ids | None, sequences: Sequences
+    ) -> list[tuple[Ids, Ids | None]]:
+        """The text as it fits: whole, truncated, or in windows (of a pair, over the second)."""
+        if second is None:
+            room = self.settings.max_length - sequences.extra
+            return [(window, None) for window in self._cut(first, room)]
+        room = self.settings.max_length - sequences.extra_of_pair
+        if self.settings.overflow == "stride" and len(first) + len(second) > room:
+            first = first[: max(room // 2, room - len(second))]
+            return [(first, window) for window in self._cut(second, room - len(first))]
+        keep_first, keep_second = fit_pair(len(first), len(second), room)
+        return [(first[:keep_first], second[:keep_second])]
+
+    def _cut(self, ids: Ids, room: int) -> list[Ids]:
+        if len(ids) <= room or self.settings.overflow == "truncate":
+            return [ids[:room]]
+        step = min(self.settings.stride, room)
+        starts = range(0, len(ids) - room + step, step)
+        return [ids[start : start + room] for start in starts]
+
+    def reads(self, batch: Batch) -> IntArray | None:
+        return batch.starts if self.head == "classification" else None
+
+    def logits(self, model: Model, state: State) -> Tensor:
+        """What the head says of each example's sequence, or pair of them."""
+        return model.head(self.head)(state).float()
+
+    # -------------------------------------------------------------------- predictions and scores
+
+    def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
+        rows = self.probabilities(self.logits(model, state)).cpu().numpy()
+        return list(np.repeat(rows, inputs.batch.group_size, axis=0))
+
+    def decode(
+        self, examples: Sequence[TextExample], features: Features, outputs: Outputs
+    ) -> list[P]:
+        """The windows of a text vote with their probabilities."""
+        numbers, rows = features.example_of, np.stack(outputs)
+        sums = np.zeros((len(examples), rows.shape[1]))
+        np.add.at(sums, numbers, rows)
+        means = sums / np.bincount(numbers, minlength=len(examples))[:, None]
+        return [
+            self.to_prediction(example.id, row)
+            for example, row in zip(examples, means, strict=True)
+        ]
+
+    def merge(self, predictions: Sequence[P]) -> P:
+        """The mean of probabilities, or of numbers."""
+        rows = [self.to_row(prediction) for prediction in predictions]
+        return self.to_prediction(predictions[0].id, np.mean(rows, 0))
+
+    def score(self, examples: Sequence[TextExample], predictions: Sequence[P]) -> Scores:
+        both = self.to_numbers(examples, predictions)
+        return {name: self.known_metrics[name](*both) for name in self.settings.metrics}
+
+    def intervals(
+        self, examples: Sequence[TextExample], predictions: Sequence[P]
+    ) -> dict[str, Interval]:
+        both = self.to_numbers(examples, predictions)
+        return {name: bootstrap(self.known_metrics[name], *both) for name in self.settings.metrics}
+
+
+def fit_pair(first: int, second: int, room: int) -> tuple[int, int]:
+    """How much of two texts is kept: the longer one loses tokens until both fit, as Google does."""
+    excess = first + second - room
+    if excess <= 0:
+        return first, second
+    longer = min(abs(first - second), excess)  # taken from the longer one alone
+    rest = excess - longer
+    first, second = (first - longer, second) if first > second else (first, second - longer)
+    # Then in turns; at a tie Google's loop takes from the second text.
+    return first - rest // 2, second - (rest - rest // 2)

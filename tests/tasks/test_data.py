@@ -1,0 +1,108 @@
+"""Data that does not fit its task, labels that are rare, and published folders."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from litebert.base.errors import FormatError, SettingsError
+from litebert.tasks.data import DataSource, open_data, read_split
+from litebert.tasks.registry import build_task
+from litebert.tasks.task import TaskSettings
+from tests.tasks.small import sentence, settings
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def split_of(settings: TaskSettings, path: Path, **more: Any) -> list[Any]:
+    return read_split(build_task(settings), DataSource(data=path), **more)
+
+
+def choices(path: Path, options: int, questions: int = 4) -> Path:
+    letters = [f"option_{n}" for n in range(options)]
+    rows = [
+        ",".join([sentence(i, 3), *(sentence(9 * i + k, 2) for k in range(options)), "0"])
+        for i in range(questions)
+    ]
+    return write(path, ",".join(["question", *letters, "answer"]), *rows)
+
+
+def test_another_number_of_options(tmp_path: Path) -> None:
+    four, three = choices(tmp_path / "four.csv", 4), choices(tmp_path / "three.csv", 3)
+    with pytest.raises(
+        FormatError, match=r"three.csv, line 2: 3 options; the model chooses among 4"
+    ):
+        open_data("choice", DataSource(train=four, dev=three))
+    wanted = settings("choice", metrics=("accuracy",), options=4)
+    for labelled in (True, False):
+        with pytest.raises(FormatError, match=r"three.csv, line 2: 3 options"):
+            split_of(wanted, three, labelled=labelled)
+
+
+def test_a_label_that_only_dev_has_is_named_with_its_line(tmp_path: Path) -> None:
+    train = write(tmp_path / "train.csv", "text,label", "a,x", "b,y", "c,x")
+    dev = write(tmp_path / "dev.csv", "text,label", "d,x", "e,z")
+    with pytest.raises(FormatError, match=r"dev.csv, line 3: label 'z' occurs among the dev"):
+        open_data("classify", DataSource(train=train, dev=dev))
+
+
+def test_a_label_that_occurs_once_is_not_held_out(tmp_path: Path) -> None:
+    for rare in range(41):  # wherever it stands
+        rows = [f"text {i},{'c' if i == rare else 'ab'[i % 2]}" for i in range(41)]
+        mine = write(tmp_path / "t.csv", "text,label", *rows)
+        found = open_data("classify", DataSource(train=mine))
+        assert "c" in found.settings.labels
+        assert all(example.label != "c" for example in found.dev["dev"])
+    single = write(tmp_path / "s.csv", "text,label", "one,a", "two,b", "three,c")
+    with pytest.raises(SettingsError, match=r"every label occurs once; .* --dev"):
+        open_data("classify", DataSource(train=single))
+
+
+def test_tags_that_are_not_of_entities(tmp_path: Path) -> None:
+    folder = tmp_path / "ner"
+    folder.mkdir()
+    write(folder / "train.txt", "Ann B-PER", "ran O", "", "Bo PER")
+    write(folder / "dev.txt", "Ann B-PER")
+    with pytest.raises(FormatError, match=r"train.txt, line 4: 'PER' is not a tag of entities"):
+        open_data("ner", DataSource(data=folder))
+    write(folder / "train.txt", "Ann B-PER", "ran O")
+    write(folder / "dev.txt", "Ann B-LOC")
+    with pytest.raises(FormatError, match=r"dev.txt, line 1: label 'B-LOC' occurs among the dev"):
+        open_data("ner", DataSource(data=folder))
+    odd = write(tmp_path / "t.jsonl", *[json.dumps({"words": ["a"], "tags": [t]}) for t in "NNVV"])
+    assert open_data("tag", DataSource(train=odd)).settings.metrics == ("accuracy",)
+    nearly = [json.dumps({"words": ["a"], "tags": [t]}) for t in ("N-a", "V-a") * 2]
+    assert open_data("tag", DataSource(train=write(odd, *nearly))).settings.metrics == ("accuracy",)
+
+
+def test_published_folders_are_found_for_measuring(tmp_path: Path) -> None:
+    ner = settings("tag", metrics=("entity_f1",), labels=("O", "B-PER")).model_copy(
+        update={"name": "ner"}
+    )
+    write(tmp_path / "dev.txt", "Ann B-PER")
+    assert len(split_of(ner, tmp_path)) == 1
+    squad = settings("qa", metrics=("f1",)).model_copy(update={"name": "squad-1.1"})
+    question = {"id": "q", "question": "who?", "answers": [{"text": "Ann", "answer_start": 0}]}
+    content = {"version": "1.1", "data": [{"paragraphs": [{"context": "Ann", "qas": [question]}]}]}
+    write(tmp_path / "dev-v1.1.json", json.dumps(content))
+    assert len(split_of(squad, tmp_path)) == 1
+    file = tmp_path / "dev-v1.1.json"
+    assert len(open_data("qa", DataSource(train=file, dev=file)).train)
+    mnli = settings("pair", metrics=("accuracy",), labels=("entailment", "neutral"))
+    ax = tmp_path / "AX"
+    ax.mkdir()
+    write(ax / "diagnostic.tsv", "index\tsentence1\tsentence2", "0\tIt rained.\tIt was wet.")
+    found = split_of(mnli.model_copy(update={"name": "mnli"}), tmp_path, split="ax", labelled=False)
+    assert [example.first for example in found] == ["It rained."]
+
+
+def test_repair_is_for_squad_files(tmp_path: Path) -> None:
+    table = write(tmp_path / "mine.csv", "question,passage,answer", "who?,Ann ran,Ann")
+    with pytest.raises(SettingsError, match=r"--repair: .*mine.csv is not a SQuAD file"):
+        open_data("qa", DataSource(train=table, repair=True))
