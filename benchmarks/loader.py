@@ -51,21 +51,21 @@ def measure(folder: str) -> None:
 
     torch.set_num_threads(1)
     store = open_store(folder)
-    pad = store.tokenizer.special.pad
+    pad_id = store.tokenizer.special.pad
     for length, batch in ((512, 32), (128, 128)):
         settings = LoaderSettings(max_length=length, batch_size=batch, batch_by="tokens")
         loader = Loader(store, settings, Masker(Masking(), store.tokenizer))
         next(loader)
         packed = rate(lambda loader=loader: len(next(loader).ids))
-        spread = rate(lambda loader=loader: int(pad(next(loader), pad).mask.sum()))
+        spread = rate(lambda loader=loader: int(pad(next(loader), pad_id).mask.sum()))
         restored = restore_seconds(loader)
         blocks = peer(store, length, batch)
         other = rate(lambda blocks=blocks: int(next(blocks)["attention_mask"].sum()))
         print(
             f"length {length}: packed {packed:,.0f} tokens/s, padded {spread:,.0f} "
             f"(bar {BARS[length]:,}); {min(packed, spread) / other:.1f}x transformers' collator "
-            f"({other:,.0f}); padding {loader.statistics.padding_fraction:.2%}; restore {restored * 1e3:.0f} ms",
-            flush=True,
+            f"({other:,.0f}); padding {loader.statistics.padding_fraction:.2%}; "
+            f"restore {restored * 1e3:.0f} ms", flush=True,
         )  # fmt: skip
 
 

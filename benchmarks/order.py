@@ -25,12 +25,12 @@ import numpy as np
 import texts
 from litebert.base.batches import Batch
 from litebert.corpus.loader import Loader, LoaderSettings
+from litebert.corpus.prefetch import Prefetcher
 from litebert.corpus.preparing.prepare import prepare
 from litebert.corpus.store import Store, open_store
-from litebert.corpus.prefetch import Prefetcher
 from litebert.objectives.masking import Masker, Masking
-from litebert.reading.records import Skipped, read_documents
 from litebert.reading.chunks import ReadSettings, split_chunks
+from litebert.reading.records import Skipped, read_documents
 from litebert.reading.sources import find_sources
 
 SETTINGS = LoaderSettings(max_length=128, batch_size=64, seed=7)
