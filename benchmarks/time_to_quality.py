@@ -19,8 +19,8 @@ level, is reached in 25 % of the peer's time.
 
 Results are written after every evaluation, with a plot beside them (results.png). A part that is
 there already is not run again; to repeat it, name another file, or remove it from the file (and,
-for ours, the folder results-ours). An interrupted long run of the peer begins anew; ours continues from
-its checkpoint.
+for ours, the folder results-ours). An interrupted long run of the peer begins anew; ours resumes
+from its checkpoint.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write docs/cli.md and docs/api.md from the code itself, or check that they are in step (`--check`).
+"""Write docs/cli.md and docs/api.md from the code, or check that they are in step (`--check`).
 
 The commands' help and the Python reference come from the same docstrings.
 """
@@ -81,9 +81,8 @@ def _function(name: str) -> str:
     commands = [row.name for row in COMMANDS if row.function == name]
     command = f"On the command line: `litebert {commands[0]}`. " if commands else ""
     call = f"```python\nlitebert.{name}{signature}\n```"
-    return "\n\n".join(
-        part for part in (f"### {name}", call, _text(described), rows, f"{command}In {home}.") if part
-    ) + "\n"  # fmt: skip
+    parts = [f"### {name}", call, _text(described), rows, f"{command}In {home}."]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _signature(signature: inspect.Signature) -> str:
@@ -91,9 +90,13 @@ def _signature(signature: inspect.Signature) -> str:
     text = re.sub(r"pathlib\.(_local\.)?Path", "Path", str(signature))
     if len(text) < 60:
         return text
-    lines = [re.sub(r"pathlib\.(_local\.)?Path", "Path", str(p)) for p in signature.parameters.values()]
+    lines = [
+        re.sub(r"pathlib\.(_local\.)?Path", "Path", str(p)) for p in signature.parameters.values()
+    ]
     if any(p.kind is p.KEYWORD_ONLY for p in signature.parameters.values()):
-        first = next(i for i, p in enumerate(signature.parameters.values()) if p.kind is p.KEYWORD_ONLY)
+        first = next(
+            i for i, p in enumerate(signature.parameters.values()) if p.kind is p.KEYWORD_ONLY
+        )
         lines.insert(first, "*")
     result = str(signature).rpartition(" -> ")[2] if " -> " in text else ""
     return "(\n    " + ",\n    ".join(lines) + ",\n)" + (f" -> {result}" if result else "")
@@ -104,7 +107,9 @@ def _class(name: str) -> str:
     described = _text(inspect.getdoc(kind) or "")
     fields = getattr(kind, "model_fields", None)
     if fields:
-        rows = [f"- `{field}`: {info.description or ''}".rstrip(": ") for field, info in fields.items()]
+        rows = [
+            f"- `{field}`: {info.description or ''}".rstrip(": ") for field, info in fields.items()
+        ]
     else:
         own = {k: v for k, v in vars(kind).items() if not k.startswith("_") and inspect.getdoc(v)}
         rows = [

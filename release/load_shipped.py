@@ -11,9 +11,8 @@ from importlib import import_module, metadata, resources
 from pathlib import Path
 from types import ModuleType
 
-from litebert.finetuning import recipe as recipes
-
 import litebert
+from litebert.finetuning import recipe as recipes
 
 PACKAGE = Path(str(resources.files("litebert")))
 

@@ -14,7 +14,7 @@ import torch
 import transformers
 
 import litebert
-from litebert.base.files import hold
+from litebert.base.files import lock_folder
 from litebert.configs.load import load_preset
 from litebert.corpus.store import Store
 from litebert.planning.memory import peak_memory
@@ -415,7 +415,7 @@ STILL = ["optimizer.learning_rate=1e-12", "optimizer.weight_decay=0"]
 def test_continuing_from_a_hugging_face_model_without_heads(
     trained: Trained, stores: dict[str, Store], corpus: Path, tmp_path: Path
 ) -> None:
-    theirs = large_albert(stores["pieces"].info.vocabulary)
+    theirs = large_albert(stores["pieces"].info.vocab_size)
     theirs.save_pretrained(tmp_path / "albert")
     words = arguments(AS_FOUND, corpus, tmp_path / "run", *STILL, "--from", tmp_path / "albert")
     _, err = trained(*words)
@@ -573,7 +573,7 @@ def test_a_run_that_is_under_way(
 ) -> None:
     shutil.copytree(finished, tmp_path / "run")
     before = snapshot(tmp_path / "run")
-    with hold(tmp_path / "run", "litebert pretrain"):
+    with lock_folder(tmp_path / "run", "litebert pretrain"):
         sentence = refused(*arguments(ALBERT, corpus, tmp_path / "run"))
     assert_all_in([str(tmp_path / "run"), "another", "litebert pretrain"], sentence)
     assert snapshot(tmp_path / "run") == before

@@ -154,7 +154,9 @@ def test_stopped_by_a_signal(
 
 def prepared(refused: Refused, tokenizer: Path, source: object, *more: object) -> str:
     out = Path(str(source)).parent / "out"
-    said = refused("prepare", source, "--tokenizer", tokenizer, "--out", out, "--num-workers", 1, *more)
+    said = refused(
+        "prepare", source, "--tokenizer", tokenizer, "--out", out, "--num-workers", 1, *more
+    )
     assert not out.exists()
     return said
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from litebert.demos.drawing import bars, lines
+from litebert.tasks.scores.intervals import Interval
 
 import litebert
 from litebert.base.errors import LitebertError, SettingsError
@@ -16,7 +17,6 @@ from litebert.demos import compare, reviews, road
 from litebert.demos.compare import ALL, Cell, Job, Plan
 from litebert.demos.findings import rows_of, verdict
 from litebert.demos.reviews import read_sentences
-from litebert.tasks.scores.intervals import Interval
 
 REVIEWS = 300
 

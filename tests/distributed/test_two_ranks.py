@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from litebert.base.batch import Batch
+from litebert.base.batches import Batch
 from litebert.configs.schema import Preset
 from litebert.corpus.loader import Loader
 from litebert.corpus.store import Store

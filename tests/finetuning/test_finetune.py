@@ -70,7 +70,8 @@ def test_transformers_says_the_same(name: str, start: Path, tmp_path: Path) -> N
     part = features.batch.slice(0, group)
     spread = pad(part, pad=0)
     grid, mask, types = (
-        torch.from_numpy(array).long() for array in (spread.ids, spread.attention_mask, spread.token_types)
+        torch.from_numpy(array).long()
+        for array in (spread.ids, spread.attention_mask, spread.token_types)
     )
     if name == "choice":
         grid, mask, types = grid[None], mask[None], types[None]

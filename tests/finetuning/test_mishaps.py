@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from litebert.train.watch import Watcher
 
 from litebert.base.errors import FileError, SettingsError
 from litebert.base.files import json_text
@@ -16,7 +17,6 @@ from litebert.finetuning.recipe import load_recipe
 from litebert.model.model import Model
 from litebert.tasks.data import TaskData
 from litebert.tasks.texts import TextExample
-from litebert.train.watch import Watcher
 from tests.tasks.small import TASKS, recipe, write_start
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from litebert.train.watch import Watcher
 
 from litebert.base.errors import FileError, FormatError, SettingsError
 from litebert.finetuning.finetune import Finetuned, FinetuneReport, finetune, finetune_examples
@@ -18,7 +19,6 @@ from litebert.inference.evaluate import evaluate_task
 from litebert.inference.predict import predict
 from litebert.model.model import Model
 from litebert.tasks.data import DataSource, TaskData, open_data
-from litebert.train.watch import Watcher
 from tests.tasks.small import TASKS, recipe, sentence, write_start
 from tests.test_cli import run
 

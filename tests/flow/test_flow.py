@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 import transformers
+from litebert.demo.reviews import reviews_file
 
 import litebert
-from litebert.demo.reviews import reviews_file
 from litebert.train.evaluate import HeldOutReport
 from litebert.train.metrics import read_metrics
 
 REVIEWS = 400
-KINDS = {"albert": "sentencepiece", "bert": "wordpiece", "roberta": "bytes", "electra": "wordpiece"}
+KINDS = {"albert": "sentencepiece", "bert": "wordpiece", "roberta": "bpe", "electra": "wordpiece"}
 SMALL = [
     "model.hidden_size=48", "model.num_hidden_layers=2", "model.num_attention_heads=2",
     "model.intermediate_size=96", "data.batch_size=16", "data.max_length=48",
@@ -50,9 +50,9 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     text, made = reviews(folder), {}
     for kind in sorted(set(KINDS.values())):
         tokenizer, made[kind] = folder / f"{kind}-tokenizer", folder / kind
-        litebert.train_tokenizer([str(text)], tokenizer, kind=kind, vocabulary=1000)
-        settings = litebert.PrepareSettings(held_out=0.1)
-        litebert.prepare([str(text)], tokenizer, made[kind], settings, workers=1)
+        litebert.train_tokenizer([str(text)], tokenizer, kind=kind, vocab_size=1000)
+        settings = {"held_out": 0.1}
+        litebert.prepare([str(text)], tokenizer, made[kind], **settings, num_workers=1)
     return made
 
 

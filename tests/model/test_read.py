@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from litebert.base.batch import Batch
+from litebert.base.batches import Batch
 from litebert.model.config import EncoderConfig
 from litebert.model.inputs import to_inputs
 from litebert.model.model import Model

@@ -14,7 +14,7 @@ import torch
 from hypothesis import given, settings
 from torch import Tensor, nn
 
-from litebert.base.batch import Batch, cut
+from litebert.base.batches import Batch, split_by_tokens
 from litebert.base.errors import SettingsError
 from litebert.model.config import EncoderConfig
 from litebert.model.inputs import Inputs, to_inputs
@@ -88,9 +88,9 @@ def make_batch(
     hidden[positions] = SPECIAL.mask
     return Batch(
         ids=hidden,
-        types=np.array(types, dtype=np.int8),
-        inside=np.array(inside, dtype=bool),
-        begins=np.array(begins, dtype=bool),
+        token_types=np.array(types, dtype=np.int8),
+        is_text=np.array(inside, dtype=bool),
+        segment_starts=np.array(begins, dtype=bool),
         lengths=np.array(lengths, dtype=np.int64),
         labels=np.array(labels or [-1] * len(lengths), dtype=np.int8),
         keys=chance.integers(0, 2**64, len(lengths), dtype=np.uint64),
@@ -132,7 +132,7 @@ def layer_norm(x: Tensor, norm: Any) -> Tensor:
 def encoded(model: Model, batch: Batch, ids: Tensor | None = None) -> list[Tensor]:
     """Every sequence through the encoder on its own, (T, H) each."""
     tokens = torch.from_numpy(batch.ids).long() if ids is None else ids
-    types = torch.from_numpy(batch.types).long()
+    types = torch.from_numpy(batch.token_types).long()
     result = []
     for start, length in zip(batch.starts.tolist(), batch.lengths.tolist(), strict=True):
         part = slice(start, start + length)
@@ -204,7 +204,7 @@ def literal_boundaries(batch: Batch) -> list[Asked]:
             stop = place
             while stop in masked and stop < start + length:
                 stop += 1
-            if batch.inside[place - 1] and batch.inside[stop]:
+            if batch.is_text[place - 1] and batch.is_text[stop]:
                 tokens = range(place, min(stop, place + 15))
                 asked += [Asked(place - 1, stop, token - place, token) for token in tokens]
             place = stop
@@ -284,7 +284,7 @@ def test_masked_lm(family: str) -> None:
     types = 1 if single else 2
     model = make_model(make_config(family, type_vocab_size=types), ["masked_lm"])
     batch = some_batch()
-    batch = replace(batch, types=np.zeros_like(batch.types)) if single else batch
+    batch = replace(batch, token_types=np.zeros_like(batch.token_types)) if single else batch
     loss, correct = term_of(MaskedLM(), model, batch)
     literal, expected = literal_masked_lm(model, batch)
     torch.testing.assert_close(loss, literal, rtol=1e-10, atol=0)
@@ -332,7 +332,7 @@ def test_unlabelled_pairs_are_not_asked() -> None:
     batch = make_batch([[5, 5], [7], [4, 3]], [[], [], []], [0, -1, 1])
     objective = SentenceOrder()
     without, _ = term_of(objective, model, make_batch([[5, 5]], [[]], [0]))
-    alone = batch.part(2, 3)
+    alone = batch.slice(2, 3)
     loss, _ = term_of(objective, model, batch)
     torch.testing.assert_close(loss, without + term_of(objective, model, alone)[0])
 
@@ -392,12 +392,12 @@ def test_boundaries_of_any_batch(data: st.DataObject) -> None:
         whole = make_batch([segments], [[]])
         chosen = data.draw(st.lists(st.booleans(), min_size=len(whole.ids),
                                     max_size=len(whole.ids)))  # fmt: skip
-        masked.append(np.flatnonzero(whole.inside & np.array(chosen)).tolist())
+        masked.append(np.flatnonzero(whole.is_text & np.array(chosen)).tolist())
     batch = make_batch(texts, masked)
     found = found_boundaries(batch)
     assert found == literal_boundaries(batch)
     assert all(one.place < MAX_PAIR_TARGETS == 15 for one in found)
-    parts = [SpanBoundary().count(part) for part in cut(batch, 20)]
+    parts = [SpanBoundary().count(part) for part in split_by_tokens(batch, 20)]
     assert sum(parts) == SpanBoundary().count(batch) == len(found)
 
 
@@ -553,7 +553,7 @@ def test_samples_follow_the_generators_softmax() -> None:
     assert generator is not None
     with torch.no_grad():
         _, inputs = replace_tokens(generator, to_inputs(batch, CPU))
-        (x,) = encoded(generator, batch.part(0, 1))
+        (x,) = encoded(generator, batch.slice(0, 1))
         shares = all_logits(generator, x, generator.heads["masked_lm"]).softmax(-1)
     sampled = inputs.ids.view(count, -1)[:, [2, 3, 5]]
     for column, place in enumerate((2, 3, 5)):
@@ -573,7 +573,7 @@ def test_samples_do_not_depend_on_how_a_batch_is_cut(tokens: int) -> None:
     assert learner.generator is not None
     whole = replace_tokens(learner.generator, to_inputs(batch, CPU))[1].ids
     parts = [replace_tokens(learner.generator, to_inputs(part, CPU))[1].ids
-             for part in cut(batch, tokens)]  # fmt: skip
+             for part in split_by_tokens(batch, tokens)]  # fmt: skip
     assert torch.equal(whole, torch.cat(parts))
     with torch.no_grad():
         assert torch.equal(whole, replace_tokens(learner.generator, to_inputs(batch, CPU))[1].ids)
@@ -663,4 +663,4 @@ def test_inputs_have_types_only_where_there_are_two() -> None:
     assert to_inputs(make_batch([[4], [6]], [[], []]), CPU).types is None
     types = to_inputs(some_batch(), CPU).types
     assert types is not None
-    assert types.tolist() == some_batch().types.tolist()
+    assert types.tolist() == some_batch().token_types.tolist()

@@ -16,8 +16,7 @@ import pytest
 from hypothesis import given, settings
 from pydantic import ValidationError
 
-from litebert.base.batch import Batch
-from litebert.corpus.batch import join
+from litebert.base.batches import Batch, concatenate
 from litebert.objectives.masking import Masker, Masking, choose, find_words, mask_counts
 from tests.corpus.stores import (
     SPECIAL,
@@ -67,9 +66,9 @@ def make_batch(shapes: list[Shape], seed: int = 0, cut_first: bool = False) -> B
         lengths.append(len(ids) - before)
     return Batch(
         ids=np.array(ids, dtype=np.int32),
-        types=np.array(types, dtype=np.int8),
-        inside=np.array(inside, dtype=bool),
-        begins=np.array(begins, dtype=bool),
+        token_types=np.array(types, dtype=np.int8),
+        is_text=np.array(inside, dtype=bool),
+        segment_starts=np.array(begins, dtype=bool),
         lengths=np.array(lengths, dtype=np.int64),
         labels=np.zeros(len(shapes), dtype=np.int8),
         keys=chance.integers(0, 2**64, len(shapes), dtype=np.uint64),
@@ -96,7 +95,7 @@ def word_bounds(batch: Batch) -> list[tuple[int, int]]:
     """[start, end) of every word, told token by token."""
     bounds: list[list[int]] = []
     for place, (one, inside, begins) in enumerate(
-        zip(batch.ids.tolist(), batch.inside.tolist(), batch.begins.tolist(), strict=True)
+        zip(batch.ids.tolist(), batch.is_text.tolist(), batch.segment_starts.tolist(), strict=True)
     ):
         if not inside:
             continue
@@ -138,7 +137,7 @@ def test_any_batch(
     before = batch.ids.copy()
     found = mask(batch, unit=unit, rounding=rounding, max_predictions=most)
     assert (batch.ids == before).all(), "the batch given was changed"
-    assert batch.inside[found.positions].all()
+    assert batch.is_text[found.positions].all()
     assert (np.diff(found.positions) > 0).all()
     assert found.targets.tolist() == before[found.positions].tolist()
     hidden = np.zeros(len(before), dtype=bool)
@@ -146,10 +145,10 @@ def test_any_batch(
     assert (found.ids[~hidden] == before[~hidden]).all()
     for name in ("types", "inside", "begins", "lengths", "labels", "keys"):
         assert getattr(found, name) is getattr(batch, name)
-    counts = np.bincount(batch.sequence[found.positions], minlength=len(batch))
+    counts = np.bincount(batch.sequence_ids[found.positions], minlength=len(batch))
     bounds = word_bounds(batch)
     for number, (length, count) in enumerate(zip(batch.lengths.tolist(), counts, strict=True)):
-        text = int(batch.inside[batch.sequence == number].sum())
+        text = int(batch.is_text[batch.sequence_ids == number].sum())
         if rounding == "random":
             low = min(max(math.floor(0.15 * length), 1), most or length)
             high = min(max(math.ceil(0.15 * length), 1), most or length)
@@ -160,7 +159,7 @@ def test_any_batch(
             assert min(low, text) <= count
         if unit == "word" and rounding != "random":
             free = [end - start for start, end in bounds
-                    if batch.sequence[start] == number and not hidden[start]]  # fmt: skip
+                    if batch.sequence_ids[start] == number and not hidden[start]]  # fmt: skip
             assert all(size > high - count for size in free), "a word that fits was left out"
     if unit in ("word", "ngram"):
         assert all(hidden[start:end].all() or not hidden[start:end].any() for start, end in bounds)
@@ -199,7 +198,7 @@ def test_the_budget_is_filled_where_words_are_single_pieces(unit: str) -> None:
     for length in (16, 40, 128):
         batch = alike([[1] * (length // 2), [1] * (length - length // 2 - 3)], 300)
         found = mask(batch, unit=unit)
-        counts = np.bincount(batch.sequence[found.positions], minlength=300)
+        counts = np.bincount(batch.sequence_ids[found.positions], minlength=300)
         assert (counts == wanted_budget(length)).all()
 
 
@@ -222,7 +221,7 @@ def test_an_empty_batch_stays_empty(unit: str) -> None:
 def test_every_token_is_hidden_as_often_as_any_other(unit: str) -> None:
     batch = alike([[1] * 17, [1] * 20], 20_000)
     found = mask(batch, unit=unit)
-    places = np.bincount(batch.offset[found.positions], minlength=40)
+    places = np.bincount(batch.position_ids[found.positions], minlength=40)
     assert places[[0, 18, 39]].tolist() == [0, 0, 0]
     text = places[[place for place in range(40) if place not in (0, 18, 39)]]
     assert_distributed(text, np.full(37, text.sum() / 37))
@@ -231,12 +230,12 @@ def test_every_token_is_hidden_as_often_as_any_other(unit: str) -> None:
 def chosen_runs(batch: Batch, options: Masking) -> list[list[list[int]]]:
     """For each sequence the runs that hid something, in the order in which they were chosen."""
     tokenizer = make_tokenizer()
-    starts = (tokenizer.word_starts[batch.ids] | batch.begins) & batch.inside
+    starts = (tokenizer.word_starts[batch.ids] | batch.segment_starts) & batch.is_text
     runs = choose(batch, find_words(batch, starts), options)
     found: list[dict[int, list[int]]] = [{} for _ in range(len(batch))]
     for place in np.flatnonzero(runs).tolist():
-        sequence = int(batch.sequence[place])
-        found[sequence].setdefault(int(runs[place]), []).append(int(batch.offset[place]))
+        sequence = int(batch.sequence_ids[place])
+        found[sequence].setdefault(int(runs[place]), []).append(int(batch.position_ids[place]))
     return [[tokens for _, tokens in sorted(one.items())] for one in found]
 
 
@@ -376,7 +375,7 @@ def test_spans_are_distributed_like_the_literal_rule(words: list[int]) -> None:
     found = mask(batch, unit="span", rounding="up")
     ours: list[set[int]] = [set() for _ in range(count)]
     for place in found.positions.tolist():
-        ours[int(batch.sequence[place])].add(int(batch.offset[place]))
+        ours[int(batch.sequence_ids[place])].add(int(batch.position_ids[place]))
     chance = random.Random(0)
     literal = [literal_spans(words, budget, chance) for _ in range(count)]
     assert {len(hidden) for hidden in ours} == {budget}
@@ -496,11 +495,11 @@ def test_a_sample_is_masked_alike_in_any_batch(unit: str, per_span: bool) -> Non
     alone = [mask(batch, **options) for batch in batches]
     for seed in range(5):
         order = np.random.default_rng(seed).permutation(30)[: 30 - 5 * seed].tolist()
-        found = mask(join([batches[number] for number in order]), **options)
+        found = mask(concatenate([batches[number] for number in order]), **options)
         for place, number in enumerate(order):
             here = slice(found.starts[place], found.starts[place] + found.lengths[place])
             assert found.ids[here].tolist() == alone[number].ids.tolist()
-            inside = found.positions[found.sequence[found.positions] == place]
+            inside = found.positions[found.sequence_ids[found.positions] == place]
             assert (inside - found.starts[place]).tolist() == alone[number].positions.tolist()
 
 

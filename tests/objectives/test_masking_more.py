@@ -14,10 +14,9 @@ from hypothesis import given, settings
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from litebert.base.batch import Batch, cut
+from litebert.base.batches import Batch, concatenate, split_by_tokens
 from litebert.base.errors import SettingsError
 from litebert.configs.load import load_preset
-from litebert.corpus.batch import join
 from litebert.objectives.masking import Masker, Masking, choose, find_words
 from tests.corpus.stores import SPECIAL, assert_distributed, binomial_error
 from tests.objectives.test_masking import (
@@ -53,7 +52,7 @@ def test_places_coincide_as_often_as_draws_with_replacement(length: int) -> None
     count = 200_000 // length
     batch = alike([[1] * (length - 2)], count)
     found = mask(batch, **ELECTRA)
-    distinct = np.bincount(batch.sequence[found.positions], minlength=count)
+    distinct = np.bincount(batch.sequence_ids[found.positions], minlength=count)
     places, draws = length - 2, wanted_budget(length)
     missed = (1 - 1 / places) ** draws
     pair = (1 - 2 / places) ** draws  # that two given places are both missed
@@ -75,7 +74,7 @@ def test_a_large_fraction_still_leaves_tokens_unmasked() -> None:
 def test_all_places_are_drawn_alike() -> None:
     batch = alike([[1] * 17, [1] * 20], 20_000)
     found = mask(batch, **ELECTRA)
-    places = np.bincount(batch.offset[found.positions], minlength=40)
+    places = np.bincount(batch.position_ids[found.positions], minlength=40)
     assert places[[0, 18, 39]].tolist() == [0, 0, 0]
     text = np.delete(places, [0, 18, 39])
     chance = 1 - (1 - 1 / 37) ** wanted_budget(40)
@@ -96,16 +95,16 @@ def test_electra_masks_85_percent_and_keeps_the_rest() -> None:
 def test_any_batch_repeatedly(shapes: list[Shape], seed: int, fraction: float) -> None:
     batch = make_batch(shapes, seed)
     found = mask(batch, **ELECTRA, fraction=fraction)
-    assert batch.inside[found.positions].all()
+    assert batch.is_text[found.positions].all()
     assert (np.diff(found.positions) > 0).all()
     assert (found.targets == batch.ids[found.positions]).all()
-    counts = np.bincount(batch.sequence[found.positions], minlength=len(batch))
+    counts = np.bincount(batch.sequence_ids[found.positions], minlength=len(batch))
     draws = np.maximum(np.rint(fraction * batch.lengths), 1)
     assert (counts >= 1).all()
     assert (counts <= draws).all()
     for number in range(len(batch)):
-        alone = mask(batch.part(number, number + 1), **ELECTRA, fraction=fraction)
-        assert alone.ids.tolist() == found.part(number, number + 1).ids.tolist()
+        alone = mask(batch.slice(number, number + 1), **ELECTRA, fraction=fraction)
+        assert alone.ids.tolist() == found.slice(number, number + 1).ids.tolist()
 
 
 def test_draws_with_replacement_need_single_tokens() -> None:
@@ -179,7 +178,7 @@ def test_counts_of_nothing_are_refused_in_a_sentence(specials: bool) -> None:
 def test_mean_length_of_spanberts_spans() -> None:
     """Geometric with p = 0.2 over 1 … 10 words, renormalised: 3.80 on average."""
     batch = alike([[1] * 510], 1500)
-    starts = (make_tokenizer().word_starts[batch.ids] | batch.begins) & batch.inside
+    starts = (make_tokenizer().word_starts[batch.ids] | batch.segment_starts) & batch.is_text
     runs = choose(batch, find_words(batch, starts), SPANBERT)
     lengths = []
     for row in runs.reshape(len(batch), -1):
@@ -198,9 +197,9 @@ def test_spanbert_as_a_whole() -> None:
     batch = alike([[1, 2, 1, 3] * 30], 1500)
     counts = piece_counts()
     counts[:105] = 0  # random tokens cannot be what stood there: these continue a word
-    batch = replace(batch, ids=np.where(batch.inside, 7, batch.ids).astype(np.int32))
+    batch = replace(batch, ids=np.where(batch.is_text, 7, batch.ids).astype(np.int32))
     found = Masker(SPANBERT, make_tokenizer(), counts)(batch)
-    hidden = np.bincount(batch.sequence[found.positions], minlength=1500)
+    hidden = np.bincount(batch.sequence_ids[found.positions], minlength=1500)
     assert set(hidden.tolist()) == {wanted_budget(int(batch.lengths[0]), "up")}
     now = found.ids[found.positions]
     kind = np.where(now == SPECIAL.mask, 0, np.where(now == 7, 2, 1))
@@ -233,7 +232,7 @@ def joined(parts: list[Batch]) -> Batch:
     before = np.cumsum([0, *(len(part.ids) for part in parts)])
     moved = [replace(part, positions=part.positions + start)
              for part, start in zip(parts, before[:-1], strict=True)]  # fmt: skip
-    return join(moved)
+    return concatenate(moved)
 
 
 def assert_equal(one: Batch, two: Batch) -> None:
@@ -254,7 +253,7 @@ many_shapes = st.lists(
 @given(shapes=many_shapes, seed=st.integers(0, 10**6), tokens=st.integers(1, 150))
 def test_what_is_cut_can_be_joined(shapes: list[Shape], seed: int, tokens: int) -> None:
     batch = masked_batch(shapes, seed)
-    parts = cut(batch, tokens)
+    parts = split_by_tokens(batch, tokens)
     assert_equal(joined(parts), batch)
     for part in parts:
         assert len(part) == 1 or len(part.ids) <= tokens
@@ -271,9 +270,9 @@ def test_any_part_is_the_batch_of_its_sequences(
     batch = masked_batch(shapes, seed)
     first = data.draw(st.integers(0, len(batch)))
     last = data.draw(st.integers(first, len(batch)))
-    part = batch.part(first, last)
+    part = batch.slice(first, last)
     assert len(part) == last - first
-    mine = (batch.sequence >= first) & (batch.sequence < last)
+    mine = (batch.sequence_ids >= first) & (batch.sequence_ids < last)
     assert part.ids.tolist() == batch.ids[mine].tolist()
     assert part.labels.tolist() == batch.labels[first:last].tolist()
     assert part.keys.tolist() == batch.keys[first:last].tolist()
@@ -283,16 +282,16 @@ def test_any_part_is_the_batch_of_its_sequences(
     again = part.ids.copy()
     again[part.positions] = part.targets
     assert again.tolist() == whole[mine].tolist()
-    assert part.offset.tolist() == batch.offset[mine].tolist()
-    assert_equal(joined([batch.part(0, first), part, batch.part(last, len(batch))]), batch)
+    assert part.position_ids.tolist() == batch.position_ids[mine].tolist()
+    assert_equal(joined([batch.slice(0, first), part, batch.slice(last, len(batch))]), batch)
 
 
 def test_nothing_is_cut_into_nothing() -> None:
-    assert cut(make_batch([]), 10) == []
+    assert split_by_tokens(make_batch([]), 10) == []
     batch = masked_batch([[[1] * 5], [[1] * 50]], 0)
-    assert [part.lengths.tolist() for part in cut(batch, 1)] == [[7], [52]]
-    assert [part.lengths.tolist() for part in cut(batch, 58)] == [[7], [52]]
-    assert [part.lengths.tolist() for part in cut(batch, 59)] == [[7, 52]]
+    assert [part.lengths.tolist() for part in split_by_tokens(batch, 1)] == [[7], [52]]
+    assert [part.lengths.tolist() for part in split_by_tokens(batch, 58)] == [[7], [52]]
+    assert [part.lengths.tolist() for part in split_by_tokens(batch, 59)] == [[7, 52]]
 
 
 # Common pieces, chosen less.
@@ -301,7 +300,7 @@ def test_nothing_is_cut_into_nothing() -> None:
 def test_subsampled_tokens_are_chosen_less() -> None:
     """One token a sequence: which one follows the weights exactly."""
     batch = alike([[1] * 12], 40_000)
-    places = np.flatnonzero(batch.inside[: batch.lengths[0]])
+    places = np.flatnonzero(batch.is_text[: batch.lengths[0]])
     pieces = np.arange(10, 22)
     ids = batch.ids.copy().reshape(len(batch), -1)
     ids[:, places] = pieces

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import litebert
-from litebert.base.batch import Batch, Numbers
+from litebert.base.batches import Batch, Numbers
 from litebert.base.errors import SettingsError
 from litebert.configs.load import load_preset
 from litebert.model.config import EncoderConfig

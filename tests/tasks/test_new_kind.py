@@ -14,16 +14,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from litebert.tasks.cross_entropy import cross_entropy
 
 import litebert
 from litebert.base.batches import Batch
-from litebert.base.ragged import IntArray
 from litebert.base.intervals import Interval, bootstrap_mean
+from litebert.base.ragged import IntArray
 from litebert.inference.evaluate import evaluate_task
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
-from litebert.tasks.cross_entropy import cross_entropy
 from litebert.tasks.features import NO_LABEL, Features, Sequences, encode_all
 from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role, role
 from litebert.tasks.readers.rows import Table

@@ -24,8 +24,8 @@ import numpy as np
 import torch
 from torch.distributed import TCPStore
 
-from litebert.base.config import merge
 from litebert.base.errors import LitebertError
+from litebert.base.settings import merge
 from litebert.configs.load import load_preset
 from litebert.configs.schema import Preset
 from litebert.train.callbacks import Callback, RunStarted

@@ -17,10 +17,10 @@ from torch import Tensor
 
 import litebert
 from litebert.base.errors import SettingsError
+from litebert.base.randomness import Purpose, random_bits, uniform
 from litebert.configs.load import load_preset
 from litebert.configs.schema import Preset
-from litebert.corpus.chance import For, draw, uniform
-from litebert.corpus.statistics import piece_counts
+from litebert.corpus.statistics import token_counts
 from litebert.corpus.store import Store
 from litebert.model.model import Model
 from litebert.objectives.learner import Learner
@@ -96,7 +96,7 @@ def training_ids(store: Store) -> list[list[int]]:
         shard = store.shard(number)
         edges = shard.sentences[shard.documents].tolist()
         for key, start, end in zip(shard.keys, edges, edges[1:], strict=False):
-            if float(uniform(draw(For.HELD_OUT, key))) >= store.info.held_out:
+            if float(uniform(random_bits(Purpose.HELD_OUT, key))) >= store.info.held_out:
                 texts.append(shard.ids[start:end].tolist())
     return texts
 
@@ -143,11 +143,11 @@ def test_vectors_are_those_of_a_singular_value_decomposition(
 ) -> None:
     monkeypatch.setattr(vectors_module, "CONTEXTS", 1024)  # more than there are pieces
     store = stores["bytes"]
-    vocabulary = store.info.vocabulary
+    vocabulary = store.info.vocab_size
     information = literal_information(training_ids(store), vocabulary, vocabulary)
     gram, strength = literal_gram(information, size)
     assert strength[size - 1] > 1.002 * strength[size], "the literal answer is not unique"
-    found = word_vectors(store, piece_counts(store), size)
+    found = word_vectors(store, token_counts(store), size)
     assert found.shape == (vocabulary, size)
     assert found.dtype == torch.float32
     assert_same_products(found, gram)
@@ -159,11 +159,11 @@ def test_only_the_most_frequent_pieces_are_contexts(
     monkeypatch.setattr(vectors_module, "CONTEXTS", 30)
     store = stores["wordpiece"]
     texts = training_ids(store)
-    information = literal_information(texts, store.info.vocabulary, 30)
+    information = literal_information(texts, store.info.vocab_size, 30)
     used = information.abs().sum(1) > 0
     gram, strength = literal_gram(information[used], 12)
     assert strength[11] > 1.002 * strength[12]
-    found = word_vectors(store, piece_counts(store), 12)
+    found = word_vectors(store, token_counts(store), 12)
     assert not found[~used].any()
     assert_same_products(found[used], gram)
 
@@ -172,11 +172,11 @@ def test_more_columns_than_the_text_has_to_say(tmp_path: Path) -> None:
     """Past the rank there is nothing to add: no noise is blown up to the size of the rest."""
     documents = [[f"s{one} s{two}"] for one in range(12) for two in range(20, 32)]
     store = make_store(tmp_path / "store", documents, write_wordpiece(tmp_path / "tokenizer"))
-    information = literal_information(training_ids(store), store.info.vocabulary, 64)
+    information = literal_information(training_ids(store), store.info.vocab_size, 64)
     used = information.abs().sum(1) > 0
     gram, strength = literal_gram(information[used], 16)
     assert int((strength > 1e-9 * strength[0]).sum()) == 2
-    found = word_vectors(store, piece_counts(store), 16)
+    found = word_vectors(store, token_counts(store), 16)
     assert found.isfinite().all()
     assert_same_products(found[used], gram)
 
@@ -185,7 +185,7 @@ def test_more_columns_than_contexts(
     stores: dict[str, Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vectors_module, "CONTEXTS", 10)
-    found = word_vectors(stores["bytes"], piece_counts(stores["bytes"]), 24)
+    found = word_vectors(stores["bytes"], token_counts(stores["bytes"]), 24)
     assert found.shape[1] == 24
     assert not found[:, 10:].any()
     assert found[:, :10].any()
@@ -195,7 +195,7 @@ def test_pairs_never_cross_documents(tmp_path: Path) -> None:
     """Documents of one piece each have no pair at all."""
     documents = [[f"s{number % 50}"] for number in range(200)]
     store = make_store(tmp_path / "store", documents, write_wordpiece(tmp_path / "tokenizer"))
-    assert not word_vectors(store, piece_counts(store), 8).any()
+    assert not word_vectors(store, token_counts(store), 8).any()
 
 
 def test_pairs_cross_the_sentences_of_a_document(
@@ -204,7 +204,7 @@ def test_pairs_cross_the_sentences_of_a_document(
     monkeypatch.setattr(vectors_module, "CONTEXTS", 100)
     documents = [[f"s{number}", f"s{number + 1}"] for number in range(0, 100, 2)]
     store = make_store(tmp_path / "store", documents, write_wordpiece(tmp_path / "tokenizer"))
-    found = word_vectors(store, piece_counts(store), 100)
+    found = word_vectors(store, token_counts(store), 100)
     gram = found @ found.T
     pieces = [store.tokenizer.encode(f"s{number}")[0] for number in range(100)]
     assert (gram[pieces, pieces] > 0.1).all()
@@ -213,7 +213,7 @@ def test_pairs_cross_the_sentences_of_a_document(
 def test_held_out_documents_are_not_looked_at(stores: dict[str, Store]) -> None:
     store = stores["wordpiece"]
     seen = {piece for text in training_ids(store) for piece in text}
-    found = word_vectors(store, piece_counts(store), 16)
+    found = word_vectors(store, token_counts(store), 16)
     known = set(torch.nonzero(found.abs().sum(1)).flatten().tolist())
     assert known <= seen
     everything = {piece for document in DOCUMENTS for sentence in document
@@ -223,7 +223,7 @@ def test_held_out_documents_are_not_looked_at(stores: dict[str, Store]) -> None:
 
 def test_vectors_are_the_same_every_time(stores: dict[str, Store]) -> None:
     store = stores["wordpiece"]
-    counts = piece_counts(store)
+    counts = token_counts(store)
     torch.manual_seed(1)
     one = word_vectors(store, counts, 16)
     torch.manual_seed(2)
@@ -247,7 +247,7 @@ def started(family: str, stores: dict[str, Store]) -> tuple[Learner, Learner, St
     """A learner as the paper has it, and one initialized from the corpus."""
     preset, store = fitted(family, stores)
     plain, counted = fresh(preset), fresh(preset)
-    initialize_from_corpus(counted, store, piece_counts(store))
+    initialize_from_corpus(counted, store, token_counts(store))
     return plain, counted, store
 
 
@@ -292,7 +292,7 @@ def test_the_token_table_is_the_word_vectors_centred_and_of_one_length(
 ) -> None:
     plain, counted, store = started(family, stores)
     columns = EmbeddingColumns(counted.model.config.embedding_size)
-    found = word_vectors(store, piece_counts(store), columns.tokens)
+    found = word_vectors(store, token_counts(store), columns.tokens)
     known = found.abs().sum(1) > 0
     table = counted.model.encoder.embeddings.token.weight
     centred = found[known] - found[known].mean(0)
@@ -361,7 +361,7 @@ def larger(family: str, stores: dict[str, Store], heads: int) -> Learner:
     ]  # fmt: skip
     preset = fit_to_corpus(load_preset(name, overrides), stores[kind])
     learner = fresh(preset)
-    initialize_from_corpus(learner, stores[kind], piece_counts(stores[kind]))
+    initialize_from_corpus(learner, stores[kind], token_counts(stores[kind]))
     return learner
 
 
@@ -432,7 +432,7 @@ def test_the_output_bias_is_the_log_of_smoothed_frequencies(
     family: str, stores: dict[str, Store]
 ) -> None:
     _, counted, store = started(family, stores)
-    counts = piece_counts(store)
+    counts = token_counts(store)
     model = counted.generator or counted.model
     head: Any = model.heads["masked_lm"]
     wanted = [math.log((count + 1) / (counts.sum() + len(counts))) for count in counts]
@@ -462,7 +462,7 @@ def test_a_text_without_pairs_starts_quietly(tmp_path: Path) -> None:
     store = make_store(tmp_path / "store", documents, write_wordpiece(tmp_path / "tokenizer"))
     preset = fit_to_corpus(load_preset("albert-tiny"), store)
     plain, counted = fresh(preset), fresh(preset)
-    initialize_from_corpus(counted, store, piece_counts(store))
+    initialize_from_corpus(counted, store, token_counts(store))
     table = counted.model.encoder.embeddings.token.weight
     assert torch.equal(table, plain.model.encoder.embeddings.token.weight)
 
@@ -537,4 +537,4 @@ def test_a_table_too_narrow_is_refused(stores: dict[str, Store]) -> None:
     model = preset.model.model_copy(update={"embedding_size": 4})
     learner = fresh(preset.model_copy(update={"model": model}))
     with pytest.raises(SettingsError, match="embedding_size of 8 or more"):
-        initialize_from_corpus(learner, store, piece_counts(store))
+        initialize_from_corpus(learner, store, token_counts(store))

@@ -18,12 +18,12 @@ import pytest
 import torch
 
 from litebert.base.errors import FileError, LitebertError, SettingsError
-from litebert.base.files import hold
+from litebert.base.files import lock_folder
 from litebert.configs.load import load_preset
 from litebert.configs.schema import Preset
-from litebert.corpus.statistics import piece_counts
+from litebert.corpus.prefetch import Prefetcher
+from litebert.corpus.statistics import token_counts
 from litebert.corpus.store import Store
-from litebert.corpus.workers import Workers
 from litebert.objectives.masking import Masker
 from litebert.train import checkpoint
 from litebert.train.callbacks import Callback
@@ -197,9 +197,9 @@ def test_a_signal_at_the_last_step_finishes_the_run(
 
 def _signal_while_loaders_start(pids: list[int], preset: Preset, corpus: Path, out: Path) -> Told:
     """A terminal's Ctrl-C reaches all processes of a command, those that load ahead too."""
-    enter = Workers.__enter__
+    enter = Prefetcher.__enter__
 
-    def entering(self: Workers) -> Workers:
+    def entering(self: Prefetcher) -> Prefetcher:
         entered = enter(self)
         for process in multiprocessing.active_children():
             assert process.pid is not None
@@ -207,7 +207,7 @@ def _signal_while_loaders_start(pids: list[int], preset: Preset, corpus: Path, o
         os.kill(os.getpid(), SIGINT)
         return entered
 
-    Workers.__enter__ = entering  # type: ignore[method-assign]
+    Prefetcher.__enter__ = entering  # type: ignore[method-assign]
     try:
         return Told(pretrain(preset, corpus, out))
     except LitebertError as error:
@@ -281,7 +281,7 @@ def test_a_run_killed_while_it_saves_its_model_finishes(
 
 def test_another_run_in_the_same_folder_is_refused(corpus: Path, tmp_path: Path) -> None:
     with (
-        hold(tmp_path, "litebert pretrain"),
+        lock_folder(tmp_path, "litebert pretrain"),
         pytest.raises(FileError, match="another `litebert pretrain` is at work"),
     ):
         pretrain(small("albert-tiny"), corpus, tmp_path)
@@ -510,7 +510,7 @@ def test_a_budget_of_tokens_ends_at_the_first_step_that_reaches_it(
     store = Store([corpus])
     (stage,) = resolve_stages(preset)
     counts = []
-    masker = Masker(preset.masking, store.tokenizer, piece_counts(store))
+    masker = Masker(preset.masking, store.tokenizer, token_counts(store))
     with StagedBatches(store, [stage], masker, 0, 1, 0) as batches:
         while sum(counts) < 2000:
             counts.append(len(batches.next(0.0)[0].ids))
@@ -593,9 +593,9 @@ def test_a_stage_begins_at_its_very_step(
 
 def test_bert_has_two_stages() -> None:
     first, second = resolve_stages(load_preset("bert-base"))
-    assert (first.until, first.loading.length) == (0.9, 128)
+    assert (first.until, first.loading.max_length) == (0.9, 128)
     assert second.until == pytest.approx(1)
-    assert second.loading.length == 512
+    assert second.loading.max_length == 512
     assert first.loading.seed != second.loading.seed
 
 

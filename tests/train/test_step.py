@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from litebert.base.batch import Batch, cut
+from litebert.base.batches import Batch, split_by_tokens
 from litebert.configs.schema import Preset
 from litebert.corpus.loader import Loader
 from litebert.corpus.store import Store
@@ -105,7 +105,7 @@ def whole(preset: Preset, batch: Batch) -> tuple[float, Tensor]:
 def in_parts(preset: Preset, batch: Batch, parts: int) -> tuple[float, Tensor]:
     """The same, accumulated."""
     tokens = -(-len(batch.ids) // parts)
-    assert len(cut(batch, tokens)) >= parts
+    assert len(split_by_tokens(batch, tokens)) >= parts
     step = stepper(preset, DistributedGroup(), tokens)
     result = step(batch, 0, 0.0)
     return loss_of(step.learner, result), step.gradients.values.clone()
@@ -124,7 +124,7 @@ def over_ranks(preset: Preset, shares: list[Batch]) -> tuple[float, Tensor]:
 
 
 def halves(batch: Batch) -> list[Batch]:
-    return [batch.part(0, SEQUENCES // 2), batch.part(SEQUENCES // 2, SEQUENCES)]
+    return [batch.slice(0, SEQUENCES // 2), batch.slice(SEQUENCES // 2, SEQUENCES)]
 
 
 def assert_near(one: tuple[float, Tensor], other: tuple[float, Tensor]) -> None:
@@ -181,7 +181,7 @@ def test_parts_and_ranks_change_nothing(name: str, change: Change, store: Store)
 def test_a_rank_without_any_sequence(name: str, store: Store) -> None:
     preset = still(name, store)
     batch = a_batch(preset, store)
-    assert_near(over_ranks(preset, [batch, batch.part(0, 0)]), whole(preset, batch))
+    assert_near(over_ranks(preset, [batch, batch.slice(0, 0)]), whole(preset, batch))
 
 
 @pytest.mark.parametrize("name", KINDS)

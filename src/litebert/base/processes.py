@@ -54,7 +54,9 @@ class ProcessPool:
     def __enter__(self) -> Self:
         context = get_context("spawn")
         ours, self._lifeline = context.Pipe(duplex=False)
-        self._executor = ProcessPoolExecutor(self._workers, context, _begin, (ours, *self._initial))
+        self._executor = ProcessPoolExecutor(
+            self._workers, mp_context=context, initializer=_begin, initargs=(ours, *self._initial)
+        )
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:

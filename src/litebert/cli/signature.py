@@ -19,7 +19,13 @@ import typer
 
 import litebert
 
-IN_PYTHON_ONLY = {"callbacks", "started", "on_progress", "say", "chunk_bytes"}  # not on a command line
+IN_PYTHON_ONLY = {
+    "callbacks",
+    "started",
+    "on_progress",
+    "say",
+    "chunk_bytes",
+}  # not on a command line
 OPTION_NAMES = {"overrides": "--set", "columns": "--column", "start_from": "--from"}
 REQUIRED = inspect.Parameter.empty
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
@@ -39,7 +45,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Described:
-    """A public function: what it does, its parameters on a command line, and what is said of each."""
+    """A public function: what it does, its parameters, and what is said of each."""
 
     help: str
     parameters: list[Parameter]
@@ -69,7 +75,7 @@ def _parameters(arguments: ast.arguments) -> list[Parameter]:
 
 
 def parse_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """What a function does, and what the `Args:` section of its docstring says of each parameter."""
+    """What a function does, and what the `Args:` of its docstring says of each parameter."""
     described, _, section = text.partition("\nArgs:\n")
     found: dict[str, str] = {}
     name = ""

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 
-from litebert.base.config import Tree, merge, parse_sets, read_toml
 from litebert.base.errors import FileError, SettingsError, did_you_mean
+from litebert.base.settings import Tree, merge, parse_overrides, read_toml
 from litebert.configs.schema import Preset
 
 
@@ -29,7 +29,7 @@ def presets() -> dict[str, str]:
 def load_preset(name: str, overrides: Iterable[str] = ()) -> Preset:
     """A preset by its shipped name or by the path of a TOML file, with `--set` values on top."""
     overrides = tuple(overrides)
-    preset = Preset.build(merge(_read(name), parse_sets(overrides)), where=name)
+    preset = Preset.build(merge(_read(name), parse_overrides(overrides)), where=name)
     reshaped = [change for change in overrides if change.startswith("model.")]
     if not reshaped:
         return preset

@@ -17,10 +17,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from litebert.base.budget import parse_budget
-from litebert.base.config import Settings, merge
 from litebert.base.errors import LitebertError, did_you_mean
 from litebert.base.runtime import Precision
-from litebert.corpus.arrange import arrangement
+from litebert.base.settings import Settings, merge
+from litebert.corpus.sampling.input_formats import input_format
 from litebert.model.config import EncoderConfig
 from litebert.objectives.masking import Masking
 from litebert.objectives.registry import OBJECTIVES, heads_of
@@ -55,7 +55,7 @@ class PresetData(Settings):
     @classmethod
     def _known(cls, name: str) -> str:
         try:
-            arrangement(name)
+            input_format(name)
         except LitebertError as error:
             raise ValueError(str(error)) from None
         return name
@@ -212,7 +212,7 @@ class Preset(Settings):
         return self
 
     def _check_input_format(self) -> None:
-        have = arrangement(self.data.input_format).negatives
+        have = input_format(self.data.input_format).negatives
         for name in self.objectives:
             needed = OBJECTIVES[name].negatives
             if needed is not None and needed != have:

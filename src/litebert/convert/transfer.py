@@ -16,7 +16,7 @@ from litebert.convert.tensorflow import read_checkpoint, write_checkpoint
 from litebert.model.folder import CONFIG, copy_tokenizer, refuse_pickle, write_folder
 from litebert.model.huggingface import Contents, read_contents, write_contents
 from litebert.model.model import Model
-from litebert.model.names import ARCHITECTURES
+from litebert.model.tensor_names import ARCHITECTURES
 
 FORMATS = ("huggingface", "tensorflow")
 

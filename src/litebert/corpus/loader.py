@@ -41,17 +41,17 @@ class DataSettings(Settings):
     """What decides the samples and how many of them make a batch."""
 
     input_format: str = Field(
-        "albert", description="which text goes into a sample: albert, bert, full-sentences, …"
+        default="albert", description="which text goes into a sample: albert, bert, full-sentences, …"
     )
-    max_length: int = Field(512, ge=8, description="tokens of a sequence at most")
-    batch_size: int = Field(32, ge=1, description="sequences a step, over all devices")
+    max_length: int = Field(default=512, ge=8, description="tokens of a sequence at most")
+    batch_size: int = Field(default=32, ge=1, description="sequences a step, over all devices")
     batch_by: Literal["sequences", "tokens"] = Field(
-        "sequences",
+        default="sequences",
         description="whether a batch is batch_size sequences, or sequences of like length of "
         "together batch_size x max_length tokens at most",
     )
     dupe_factor: int = Field(
-        0,
+        default=0,
         ge=0,
         description="0: new samples and masks every epoch; N: those of N epochs again and again",
     )
@@ -60,8 +60,8 @@ class DataSettings(Settings):
 class LoaderSettings(DataSettings):
     """What decides the batches."""
 
-    split: Split = Field("train", description="documents to train on, held-out ones, or all")
-    seed: int = Field(0, ge=0, lt=2**64, description="seed of samples, masks and their order")
+    split: Split = Field(default="train", description="documents to train on, held-out ones, or all")
+    seed: int = Field(default=0, ge=0, lt=2**64, description="seed of samples, masks and their order")
 
 
 class LoaderPosition(Settings):

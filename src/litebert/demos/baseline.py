@@ -21,6 +21,8 @@ def baseline_accuracies(
         from sklearn.pipeline import make_pipeline
     except ImportError:
         raise MissingExtraError("scikit-learn", "demo", "the TF-IDF baseline") from None
-    model = make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression(C=C, max_iter=1000))
+    model = make_pipeline(
+        TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression(C=C, max_iter=1000)
+    )
     model.fit(texts, labels)
     return [float(model.score(list(some), list(truth))) for some, truth in tests]

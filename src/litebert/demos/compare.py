@@ -17,6 +17,7 @@ from pathlib import Path
 
 import torch
 
+from litebert.base.batches import take
 from litebert.base.processes import ProcessPool, cpu_count
 from litebert.base.runtime import keep_freed_memory
 from litebert.demos.baseline import baseline_accuracies
@@ -34,7 +35,6 @@ from litebert.model.folder import MODEL
 from litebert.model.model import Model
 from litebert.tasks.classification import Classification, ClassificationSettings
 from litebert.tasks.features import Features
-from litebert.base.batches import take
 from litebert.text.tokenizer import load_tokenizer
 
 ALL = 1_000_000  # labels: as many as there are
@@ -206,9 +206,7 @@ class _Worker:
             max_length=TASK.max_length, steps=job.steps, learning_rate=job.learning_rate,
             pooling="mean", evaluations=1, dropout=0.0,
         )  # fmt: skip
-        setup = RunSetup(
-            self.models[job.arm], self.task, recipe, self.tokenizer, train, self.dev
-        )
+        setup = RunSetup(self.models[job.arm], self.task, recipe, self.tokenizer, train, self.dev)
         result = run_seed(setup, job.seed, self.out / job.name, job.learning_rate)
         assert result is not None, "nobody asks it to stop"
         if not job.keeps_model:

@@ -55,7 +55,7 @@ SAVINGS = {  # what the layers share, and whether the embeddings are factorised
     "without sharing": ("none", True),
     "without either, as BERT": ("none", False),
 }
-COMMANDS = """litebert predict {sentiment} --input YOUR.csv --out predictions.jsonl    praise or blame?
+COMMANDS = """litebert predict {sentiment} --input YOUR.csv --out predictions.jsonl
 litebert evaluate {run} --corpus {corpus}
 litebert plot {run} --out curves.png
 litebert demo --budget 1h                              more of everything
@@ -140,7 +140,11 @@ class _Demo:
 
     def __init__(self, out: Path, home: Path, seconds: float, view: DemoView) -> None:
         self.out, self.home, self.budget, self.view = out, home, seconds, view
-        self.tokenizer, self.corpus, self.pretrained = out / "tokenizer", out / "corpus", home / "run"
+        self.tokenizer, self.corpus, self.pretrained = (
+            out / "tokenizer",
+            out / "corpus",
+            home / "run",
+        )
         self.scale = scale_of(seconds)
         self.preset = load_preset(PRESET, self.scale.overrides)
 

@@ -32,7 +32,8 @@ figcaption { font-weight: 600 } svg { width: 100%; height: auto }
 def render_report(found: Findings, metrics: Sequence[Metrics], commands: str) -> str:
     """The whole page."""
     body = [
-        _head(found), _accuracies(found.rows, found.seeds), _curves(metrics, found.held_out.unigram_loss),
+        _head(found), _accuracies(found.rows, found.seeds),
+        _curves(metrics, found.held_out.unigram_loss),
         _held_out(found.held_out), _gaps(found), _orders(found), _parameters(found),
         f"<h2>Next</h2><pre>{escape(commands)}</pre>",
     ]  # fmt: skip
@@ -114,7 +115,9 @@ def _held_out(report: HeldOutReport) -> str:
 def _gaps(found: Findings) -> str:
     rows = []
     for gap in found.gaps:
-        said = ", ".join(f"{escape(word)} <small>{probability:.0%}</small>" for word, probability in gap.words)
+        said = ", ".join(
+            f"{escape(word)} <small>{probability:.0%}</small>" for word, probability in gap.words
+        )
         shown = escape(gap.sentence).replace(GAP, "<b>___</b>")
         rows.append(f"<tr><td>{shown}</td><td>{said}</td></tr>")
     return f"<h2>Words behind a mask</h2><table>{''.join(rows)}</table>"

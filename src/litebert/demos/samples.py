@@ -91,4 +91,6 @@ def judge_orders(model: Model, corpus: Path, length: int, count: int) -> list[Ju
 
 
 def _segments(one: Batch, tokenizer: Tokenizer) -> list[str]:
-    return [tokenizer.decode(one.ids[one.is_text & (one.token_types == t)].tolist()) for t in (0, 1)]
+    return [
+        tokenizer.decode(one.ids[one.is_text & (one.token_types == t)].tolist()) for t in (0, 1)
+    ]

@@ -15,11 +15,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from litebert.base.settings import parse_overrides
 from litebert.base.errors import FormatError, SettingsError
 from litebert.base.files import json_text, lock_folder, new_folder, read_json, sha256, write_atomic
 from litebert.base.intervals import over_seeds
 from litebert.base.runtime import default_device, keep_freed_memory
+from litebert.base.settings import parse_overrides
 from litebert.finetuning.feature_cache import cached_features, checksum
 from litebert.finetuning.recipe import Recipe, load_recipe
 from litebert.finetuning.runs import FeaturedExamples, RunResult, RunSetup, run_seed
@@ -228,7 +228,9 @@ def _tell_lengths(task: Task, features: Features, examples: int, callbacks: Call
             f"{task.settings.max_length} tokens (--set max_length=N for more{task.overflow_hint})"
         )
     if features.windowed:
-        callbacks.on_message(f"{features.windowed:,} of {examples:,} examples are read in several windows")
+        callbacks.on_message(
+            f"{features.windowed:,} of {examples:,} examples are read in several windows"
+        )
 
 
 def _all_seeds(

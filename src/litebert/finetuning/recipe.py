@@ -15,9 +15,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from litebert.base.settings import Settings, Tree, merge, parse_overrides, read_toml
 from litebert.base.errors import SettingsError, did_you_mean
 from litebert.base.runtime import Precision
+from litebert.base.settings import Settings, Tree, merge, parse_overrides, read_toml
 from litebert.configs.schema import OptimizerSettings, ScheduleSettings
 from litebert.tasks.texts import Pooling
 

@@ -20,6 +20,7 @@ from litebert.base.budget import Budget
 from litebert.base.errors import DivergedError
 from litebert.base.files import json_text, read_json, write_atomic
 from litebert.base.runtime import resolve_precision
+from litebert.configs.schema import CheckpointSettings, EvaluationSettings
 from litebert.finetuning.batches import Batches
 from litebert.finetuning.recipe import Recipe
 from litebert.inference.run import predict_examples
@@ -27,7 +28,6 @@ from litebert.model.folder import MODEL
 from litebert.model.heads import HEADS
 from litebert.model.model import Model
 from litebert.objectives.learner import Learner
-from litebert.configs.schema import CheckpointSettings, EvaluationSettings
 from litebert.tasks.features import Features
 from litebert.tasks.task import TASK_KEY, Scores, Task
 from litebert.text.tokenizer import Tokenizer

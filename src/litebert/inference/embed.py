@@ -14,9 +14,9 @@ from litebert.base.files import check_writable, write_atomic
 from litebert.base.runtime import Precision, default_device, keep_freed_memory
 from litebert.inference.model_folder import open_tokenizer
 from litebert.inference.run import run_batches
+from litebert.model.folder import find_model_folder
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
-from litebert.model.folder import find_model_folder
 from litebert.model.model import Model
 from litebert.tasks.classification import Classification
 from litebert.tasks.features import NO_LABEL, Sequences, encode_all

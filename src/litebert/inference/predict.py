@@ -23,7 +23,8 @@ from litebert.tasks.task import Prediction, Task
 
 def predict(
     models: str | Path | Sequence[str | Path], input: str | Path, *,
-    out: str | Path | None = None, split: str = "test", columns: Sequence[str] | Mapping[str, str] = (),
+    out: str | Path | None = None, split: str = "test",
+    columns: Sequence[str] | Mapping[str, str] = (),
     repair: bool = False, submission: str | Path | None = None, say: Say = quiet,
 ) -> list[Prediction]:  # fmt: skip
     """Predict with a fine-tuned model; several models vote.

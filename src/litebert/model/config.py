@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from litebert.base.config import Settings
+from litebert.base.settings import Settings
 
 Family = Literal["albert", "bert", "roberta", "electra"]
 Sharing = Literal["all", "attention", "ffn", "none"]
@@ -29,27 +29,27 @@ Count = Annotated[int, Field(ge=1, le=10_000)]
 class EncoderConfig(Settings):
     """The shape of one encoder."""
 
-    family: Family = Field("albert", description="whose layout the model folder has")
-    vocab_size: Size = Field(30000, description="V, rows of the token table")
-    embedding_size: Size = Field(128, description="E, width of the embedding tables")
-    hidden_size: Size = Field(768, description="H, width of the layers")
-    num_hidden_layers: Count = Field(12, description="L, depth")
-    num_attention_heads: Count = Field(12, description="heads; H must be a multiple")
-    intermediate_size: Size = Field(3072, description="width inside the feed-forward part")
-    sharing: Sharing = Field("all", description="what the layers share (paper, Table 4)")
-    num_hidden_groups: Count = Field(1, description="G, groups of layers that share")
-    inner_group_num: Count = Field(1, description="blocks run in sequence within one layer")
-    max_position_embeddings: Size = Field(512, description="rows of the position table")
-    type_vocab_size: Size = Field(2, description="rows of the segment table")
-    hidden_act: Activation = Field("gelu_new", description="gelu_new is Google's tanh form")
-    hidden_dropout_prob: float = Field(0.0, ge=0, lt=1)
-    attention_probs_dropout_prob: float = Field(0.0, ge=0, lt=1)
-    classifier_dropout_prob: float = Field(0.1, ge=0, lt=1)
-    layer_norm_eps: float = Field(1e-12, gt=0)
-    initializer_range: float = Field(0.02, gt=0, description="std of the truncated normal start")
-    pad_token_id: int = Field(0, ge=0)
+    family: Family = Field(default="albert", description="whose layout the model folder has")
+    vocab_size: Size = Field(default=30000, description="V, rows of the token table")
+    embedding_size: Size = Field(default=128, description="E, width of the embedding tables")
+    hidden_size: Size = Field(default=768, description="H, width of the layers")
+    num_hidden_layers: Count = Field(default=12, description="L, depth")
+    num_attention_heads: Count = Field(default=12, description="heads; H must be a multiple")
+    intermediate_size: Size = Field(default=3072, description="width inside the feed-forward part")
+    sharing: Sharing = Field(default="all", description="what the layers share (paper, Table 4)")
+    num_hidden_groups: Count = Field(default=1, description="G, groups of layers that share")
+    inner_group_num: Count = Field(default=1, description="blocks run in sequence within one layer")
+    max_position_embeddings: Size = Field(default=512, description="rows of the position table")
+    type_vocab_size: Size = Field(default=2, description="rows of the segment table")
+    hidden_act: Activation = Field(default="gelu_new", description="gelu_new is Google's tanh form")
+    hidden_dropout_prob: float = Field(default=0.0, ge=0, lt=1)
+    attention_probs_dropout_prob: float = Field(default=0.0, ge=0, lt=1)
+    classifier_dropout_prob: float = Field(default=0.1, ge=0, lt=1)
+    layer_norm_eps: float = Field(default=1e-12, gt=0)
+    initializer_range: float = Field(default=0.02, gt=0, description="std of the truncated normal start")
+    pad_token_id: int = Field(default=0, ge=0)
     projection: bool | None = Field(
-        None, description="the E->H map; by default there is one only where E and H differ"
+        default=None, description="the E->H map; by default there is one only where E and H differ"
     )
 
     @model_validator(mode="after")

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from litebert.base.batch import Batch, Numbers
+from litebert.base.batches import Batch
+from litebert.base.ragged import IntArray
 from litebert.model.layout import State
 from litebert.model.model import Model
 
@@ -23,7 +24,7 @@ class Inputs:
     targets: Tensor  # M
     labels: Tensor  # B: classes, or numbers to tell
 
-    def encode(self, model: Model, depth: int | None = None, read: Numbers | None = None) -> State:
+    def encode(self, model: Model, depth: int | None = None, read: IntArray | None = None) -> State:
         """The batch through a model's encoder; `read` are the tokens that matter at its end."""
         lengths = self.batch.lengths.tolist()
         rows = None if read is None else torch.from_numpy(read).to(self.ids.device)
@@ -37,7 +38,7 @@ def to_inputs(batch: Batch, device: torch.device) -> Inputs:
         tensor = torch.as_tensor(array)
         return tensor.to(device, torch.float32 if tensor.is_floating_point() else torch.long)
 
-    types = move(batch.types) if batch.types.any() else None
+    types = move(batch.token_types) if batch.token_types.any() else None
     return Inputs(
         batch, move(batch.ids), types, move(batch.positions), move(batch.targets),
         move(batch.labels),

@@ -14,7 +14,8 @@ from typing import Protocol
 import torch.nn.functional as F
 from torch import Tensor
 
-from litebert.base.batch import Batch, Numbers
+from litebert.base.batches import Batch
+from litebert.base.ragged import IntArray
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
@@ -43,7 +44,7 @@ class Objective(Protocol):
         """How many answers a batch asks for."""
         ...
 
-    def reads(self, batch: Batch) -> Numbers | None:
+    def reads(self, batch: Batch) -> IntArray | None:
         """The tokens whose encodings it looks at, so that the last layer computes no others."""
         ...
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from torch import nn
 
-from litebert.base.batch import Batch, Numbers
+from litebert.base.batches import Batch
+from litebert.base.ragged import IntArray
 from litebert.model.inputs import Inputs
 from litebert.model.model import Model, share_embeddings
 from litebert.model.objective import Objective, Term
@@ -53,7 +54,7 @@ class Learner(nn.Module):
         return list(self.folders().values())
 
 
-def read_by(objectives: Sequence[Objective], batch: Batch) -> Numbers | None:
+def read_by(objectives: Sequence[Objective], batch: Batch) -> IntArray | None:
     """The tokens that any of the objectives looks at, in order; None for all."""
     wanted = [objective.reads(batch) for objective in objectives]
     known = [tokens for tokens in wanted if tokens is not None]

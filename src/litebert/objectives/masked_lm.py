@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from litebert.base.batch import Batch, Numbers
+from litebert.base.batches import Batch
+from litebert.base.ragged import IntArray
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
@@ -19,7 +20,7 @@ class MaskedLM:
     def count(self, batch: Batch) -> int:
         return len(batch.targets)
 
-    def reads(self, batch: Batch) -> Numbers:
+    def reads(self, batch: Batch) -> IntArray:
         return batch.positions
 
     def term(self, model: Model, state: State, inputs: Inputs) -> Term:

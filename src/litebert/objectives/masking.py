@@ -24,10 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from litebert.base.batch import Batch, Numbers
-from litebert.base.config import Settings
+from litebert.base.batches import Batch
 from litebert.base.errors import SettingsError
-from litebert.corpus.chance import Bits, For, below, draw, uniform
+from litebert.base.ragged import IntArray
+from litebert.base.randomness import Bits, Purpose, integers, random_bits, uniform
+from litebert.base.settings import Settings
 from litebert.text.tokenizer import Tokenizer
 
 
@@ -84,10 +85,10 @@ class Masking(Settings):
 class Words:
     """The units of a batch that can be masked, in order; word w covers tokens [start, end)."""
 
-    start: Numbers
-    end: Numbers
-    left: Numbers  # words from this one to the end of its segment, itself included
-    of: Numbers  # the word of each token, where it has one
+    start: IntArray
+    end: IntArray
+    left: IntArray  # words from this one to the end of its segment, itself included
+    of: IntArray  # the word of each token, where it has one
 
 
 class Masker:
@@ -142,25 +143,25 @@ class Masker:
 
     def _word_starts(self, batch: Batch) -> NDArray[np.bool_]:
         if self.settings.unit == "token":
-            return batch.inside
-        return (self.word_starts[batch.ids] | batch.begins) & batch.inside
+            return batch.is_text
+        return (self.word_starts[batch.ids] | batch.segment_starts) & batch.is_text
 
-    def _replaced(self, batch: Batch, positions: Numbers, runs: Numbers) -> NDArray[np.int32]:
+    def _replaced(self, batch: Batch, positions: IntArray, runs: IntArray) -> NDArray[np.int32]:
         """[MASK], a random token, or the token itself."""
-        key = batch.keys[batch.sequence[positions]]
-        offset = batch.offset[positions]
+        key = batch.keys[batch.sequence_ids[positions]]
+        offset = batch.position_ids[positions]
         decider = _run_starts(positions, runs, batch) if self.settings.per_span else offset
-        kind = uniform(draw(For.MASK_KIND, key, decider))
-        filler = self._random_tokens(draw(For.MASK_TOKEN, key, offset))
+        kind = uniform(random_bits(Purpose.MASK_KIND, key, decider))
+        filler = self._random_tokens(random_bits(Purpose.MASK_TOKEN, key, offset))
         masked = kind < self.settings.mask_fraction
         other = kind < self.settings.mask_fraction + self.settings.random_fraction
         return np.where(masked, self.mask_id, np.where(other, filler, batch.ids[positions])).astype(
             np.int32
         )
 
-    def _random_tokens(self, bits: Bits) -> Numbers:
+    def _random_tokens(self, bits: Bits) -> IntArray:
         if self.unigram_cdf is None:
-            return self.random_ids[below(bits, len(self.random_ids))]
+            return self.random_ids[integers(bits, len(self.random_ids))]
         return self.random_ids[np.searchsorted(self.unigram_cdf, uniform(bits), side="right")]
 
 
@@ -170,25 +171,25 @@ def _needed(counts: NDArray[np.int64] | None, setting: str) -> NDArray[np.int64]
     return counts
 
 
-def _run_starts(positions: Numbers, runs: Numbers, batch: Batch) -> Numbers:
+def _run_starts(positions: IntArray, runs: IntArray, batch: Batch) -> IntArray:
     """For each masked token the offset where its run begins; adjacent runs are one."""
     begins = np.ones(len(positions), dtype=bool)
-    begins[1:] = (np.diff(positions) > 1) | (np.diff(batch.sequence[positions]) > 0)
+    begins[1:] = (np.diff(positions) > 1) | (np.diff(batch.sequence_ids[positions]) > 0)
     first = np.flatnonzero(begins)[np.cumsum(begins) - 1]
-    return batch.offset[positions[first]]
+    return batch.position_ids[positions[first]]
 
 
 def find_words(batch: Batch, starts: NDArray[np.bool_]) -> Words:
     """Words from the tokens that start one."""
     start = np.flatnonzero(starts)
-    edges = np.append(np.flatnonzero(starts | ~batch.inside), len(starts))
+    edges = np.append(np.flatnonzero(starts | ~batch.is_text), len(starts))
     end = edges[np.searchsorted(edges, start, side="right")]
-    segment = np.cumsum(batch.begins)[start]
+    segment = np.cumsum(batch.segment_starts)[start]
     last = np.searchsorted(segment, segment, side="right")
     return Words(start, end, last - np.arange(len(start)), np.cumsum(starts) - 1)
 
 
-def mask_counts(batch: Batch, settings: Masking) -> Numbers:
+def mask_counts(batch: Batch, settings: Masking) -> IntArray:
     """Tokens to mask in each sequence."""
     wanted = settings.fraction * batch.lengths
     if settings.rounding == "nearest":
@@ -196,14 +197,14 @@ def mask_counts(batch: Batch, settings: Masking) -> Numbers:
     elif settings.rounding == "up":
         count = np.ceil(wanted)
     else:
-        count = np.floor(wanted + uniform(draw(For.MASK_BUDGET, batch.keys)))
+        count = np.floor(wanted + uniform(random_bits(Purpose.MASK_BUDGET, batch.keys)))
     most = batch.lengths if settings.max_predictions is None else settings.max_predictions
     return np.minimum(np.maximum(count, 1), most).astype(np.int64)
 
 
 def choose(
     batch: Batch, words: Words, settings: Masking, weights: NDArray[np.float64] | None = None
-) -> Numbers:
+) -> IntArray:
     """For each token 0, or the number (from 1) of the run that masks it.
 
     With `weights`, one a token, runs begin at tokens of a higher weight more often.
@@ -211,7 +212,7 @@ def choose(
     if settings.with_replacement:
         return _choose_repeatedly(batch, mask_counts(batch, settings))
     token_wise = settings.unit == "span"  # anchors are tokens, moved to their word's start
-    anchors = np.flatnonzero(batch.inside) if token_wise else words.start
+    anchors = np.flatnonzero(batch.is_text) if token_wise else words.start
     candidates = _shuffled(batch, anchors, weights)
     counts = _lengths(batch, words, anchors, settings)
     runs = np.zeros(len(batch.ids), dtype=np.int64)
@@ -234,29 +235,29 @@ def choose(
     return runs
 
 
-def _choose_repeatedly(batch: Batch, counts: Numbers) -> Numbers:
+def _choose_repeatedly(batch: Batch, counts: IntArray) -> IntArray:
     """Places drawn with replacement, as in ELECTRA: fewer than the budget, as some coincide."""
-    places = np.flatnonzero(batch.inside)
-    room = np.bincount(batch.sequence[places], minlength=len(batch))
+    places = np.flatnonzero(batch.is_text)
+    room = np.bincount(batch.sequence_ids[places], minlength=len(batch))
     counts = np.where(room > 0, counts, 0)
     owner = np.repeat(np.arange(len(batch)), counts)
     turn = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-    chance = draw(For.MASK_ORDER, batch.keys[owner], turn)
+    chance = random_bits(Purpose.MASK_ORDER, batch.keys[owner], turn)
     runs = np.zeros(len(batch.ids), dtype=np.int64)
-    runs[places[(np.cumsum(room) - room)[owner] + below(chance, room[owner])]] = 1
+    runs[places[(np.cumsum(room) - room)[owner] + integers(chance, room[owner])]] = 1
     return runs
 
 
 def _shuffled(
-    batch: Batch, anchors: Numbers, weights: NDArray[np.float64] | None
+    batch: Batch, anchors: IntArray, weights: NDArray[np.float64] | None
 ) -> NDArray[np.int64]:
     """Candidates in random order, one column a sequence, -1 where there are no more.
 
     Weights: who waits for an event that comes so often comes first so often (Efraimidis and
     Spirakis 2006).
     """
-    sequence = batch.sequence[anchors]
-    chance = draw(For.MASK_ORDER, batch.keys[sequence], batch.offset[anchors])
+    sequence = batch.sequence_ids[anchors]
+    chance = random_bits(Purpose.MASK_ORDER, batch.keys[sequence], batch.position_ids[anchors])
     if weights is not None:
         chance = -np.log1p(-uniform(chance)) / weights[batch.ids[anchors]]
     order = np.lexsort((chance, sequence))
@@ -267,12 +268,14 @@ def _shuffled(
     return table
 
 
-def _lengths(batch: Batch, words: Words, anchors: Numbers, settings: Masking) -> Numbers:
+def _lengths(batch: Batch, words: Words, anchors: IntArray, settings: Masking) -> IntArray:
     """How many words a run beginning at each anchor shall have."""
     left = words.left[words.of[anchors]]
     if settings.unit in ("token", "word"):
         return np.ones(len(anchors), dtype=np.int64)
-    chance = draw(For.MASK_LENGTH, batch.keys[batch.sequence[anchors]], batch.offset[anchors])
+    chance = random_bits(
+        Purpose.MASK_LENGTH, batch.keys[batch.sequence_ids[anchors]], batch.position_ids[anchors]
+    )
     if settings.unit == "ngram":
         weights = np.cumsum(1 / np.arange(1, settings.max_ngram + 1))
         scale = weights[np.minimum(left, settings.max_ngram) - 1]
@@ -283,8 +286,8 @@ def _lengths(batch: Batch, words: Words, anchors: Numbers, settings: Masking) ->
 
 
 def _take_whole(
-    runs: Numbers, words: Words, word: Numbers, count: Numbers, left: Numbers
-) -> tuple[Numbers, Numbers]:
+    runs: IntArray, words: Words, word: IntArray, count: IntArray, left: IntArray
+) -> tuple[IntArray, IntArray]:
     """Tokens of runs of whole words that fit in what is left and are not masked yet."""
     begin = words.start[word]
     count = count.copy()
@@ -298,8 +301,8 @@ def _take_whole(
 
 
 def _take_span(
-    runs: Numbers, words: Words, word: Numbers, count: Numbers, left: Numbers, anchor: Numbers
-) -> tuple[Numbers, Numbers]:
+    runs: IntArray, words: Words, word: IntArray, count: IntArray, left: IntArray, anchor: IntArray
+) -> tuple[IntArray, IntArray]:
     """Tokens of spans whose anchor is not masked yet, as far as the budget reaches."""
     begin = words.start[word]
     length = np.where(runs[anchor] > 0, 0, words.end[word + count - 1] - begin)
@@ -312,7 +315,7 @@ def _take_span(
     return tokens[keep], owner[keep]
 
 
-def _spread(begin: Numbers, length: Numbers) -> tuple[Numbers, Numbers]:
+def _spread(begin: IntArray, length: IntArray) -> tuple[IntArray, IntArray]:
     """All tokens of the runs [begin, begin + length), and the run of each."""
     owner = np.repeat(np.arange(len(begin)), length)
     before = np.cumsum(length) - length

@@ -15,8 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from litebert.base.batch import Batch
-from litebert.corpus.chance import For, draw, uniform
+from litebert.base.batches import Batch
+from litebert.base.randomness import Purpose, random_bits, uniform
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
@@ -36,8 +36,8 @@ def replace_tokens(generator: Model, inputs: Inputs) -> tuple[Term, Inputs]:
 def _uniform_numbers(inputs: Inputs) -> Tensor:
     """One number in [0, 1) for each masked token."""
     batch = inputs.batch
-    keys = batch.keys[batch.sequence[batch.positions]]
-    numbers = uniform(draw(For.GENERATOR, keys, batch.offset[batch.positions]))
+    keys = batch.keys[batch.sequence_ids[batch.positions]]
+    numbers = uniform(random_bits(Purpose.GENERATOR, keys, batch.position_ids[batch.positions]))
     return torch.from_numpy(numbers).float().to(inputs.ids.device)
 
 

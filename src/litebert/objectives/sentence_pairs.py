@@ -6,7 +6,8 @@ Samples without a label (a lone sentence under sentence order) are not asked.
 
 from __future__ import annotations
 
-from litebert.base.batch import Batch, Numbers
+from litebert.base.batches import Batch
+from litebert.base.ragged import IntArray
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
@@ -23,7 +24,7 @@ class SentenceOrder:
     def count(self, batch: Batch) -> int:
         return int((batch.labels >= 0).sum())
 
-    def reads(self, batch: Batch) -> Numbers:
+    def reads(self, batch: Batch) -> IntArray:
         return batch.starts  # [CLS]
 
     def term(self, model: Model, state: State, inputs: Inputs) -> Term:

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from litebert.base.batch import Batch, Numbers
+from litebert.base.batches import Batch
+from litebert.base.ragged import IntArray
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
@@ -24,10 +25,10 @@ MAX_PAIR_TARGETS = 15  # tokens of a span that are predicted
 class Boundaries(NamedTuple):
     """For each token that is asked: the tokens outside its span, its place in it, its index."""
 
-    left: Numbers  # into the batch's ids
-    right: Numbers
-    place: Numbers  # from 0
-    masked: Numbers  # into the batch's positions
+    left: IntArray  # into the batch's ids
+    right: IntArray
+    place: IntArray  # from 0
+    masked: IntArray  # into the batch's positions
 
 
 def boundaries(batch: Batch) -> Boundaries:
@@ -41,7 +42,7 @@ def boundaries(batch: Batch) -> Boundaries:
     span = np.cumsum(begins) - 1
     left = positions[first] - 1
     right = positions[np.append(first[1:], len(positions)) - 1] + 1
-    whole = batch.inside[left] & batch.inside[np.minimum(right, len(batch.ids) - 1)]
+    whole = batch.is_text[left] & batch.is_text[np.minimum(right, len(batch.ids) - 1)]
     place = positions - positions[first][span]
     asked = np.flatnonzero(whole[span] & (place < MAX_PAIR_TARGETS))
     return Boundaries(left[span[asked]], right[span[asked]], place[asked], asked)
@@ -57,7 +58,7 @@ class SpanBoundary:
     def count(self, batch: Batch) -> int:
         return len(boundaries(batch).masked)
 
-    def reads(self, batch: Batch) -> Numbers:
+    def reads(self, batch: Batch) -> IntArray:
         found = boundaries(batch)
         return np.concatenate([found.left, found.right])
 

@@ -44,11 +44,11 @@ class ReadSettings(Settings):
     """How raw text is to be understood."""
 
     format: Literal["auto", "sentences", "paragraphs", "file", "jsonl", "csv", "tsv", "parquet"] = (
-        Field("auto", description="format of the inputs; auto: by each file's name")
+        Field(default="auto", description="format of the inputs; auto: by each file's name")
     )
-    field: str = Field("text", description="the key or column that holds the text")
+    field: str = Field(default="text", description="the key or column that holds the text")
     on_error: Literal["stop", "skip"] = Field(
-        "stop", description="stop at the first bad record, or skip and count them"
+        default="stop", description="stop at the first bad record, or skip and count them"
     )
 
 

@@ -22,14 +22,14 @@ import numpy as np
 from pydantic import Field
 
 from litebert.base.batches import Batch
-from litebert.base.ragged import IntArray
 from litebert.base.errors import FormatError
 from litebert.base.intervals import Interval, bootstrap_mean
+from litebert.base.ragged import IntArray
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
-from litebert.reading.tables import quoted_list
 from litebert.model.objective import cross_entropy_term
+from litebert.reading.tables import quoted_list
 from litebert.tasks.features import NO_LABEL, Features, Sequences, encode_all
 from litebert.tasks.metrics.classification import accuracy
 from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role, role

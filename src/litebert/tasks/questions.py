@@ -268,7 +268,9 @@ def _impossible(row: Row, column: str) -> bool | None:
     if mark is None:
         return None
     if mark.lower() not in _TRUTH:
-        raise FormatError(f"{row.where}: {column!r} is {quoted_list((mark,))}, expected true or false")
+        raise FormatError(
+            f"{row.where}: {column!r} is {quoted_list((mark,))}, expected true or false"
+        )
     return _TRUTH[mark.lower()]
 
 
@@ -312,8 +314,8 @@ def _place(text: str, start: int | None, passage: str, where: str, several: list
         if passage.startswith(text, start):
             return Answer(text, start)
         raise FormatError(
-            f"{where}: the answer {quoted_list((text,))} is not at character {start:,} of its passage; "
-            "correct the place, or leave it out to have the answer looked for"
+            f"{where}: the answer {quoted_list((text,))} is not at character {start:,} of its "
+            "passage; correct the place, or leave it out to have the answer looked for"
         )
     text = text if text in passage else text.strip()
     place = passage.find(text)

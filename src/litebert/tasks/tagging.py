@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from litebert.base.batches import Batch
-from litebert.base.ragged import IntArray
 from litebert.base.errors import FormatError, SettingsError
 from litebert.base.intervals import Interval, bootstrap_sums
+from litebert.base.ragged import IntArray
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model

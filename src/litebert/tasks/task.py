@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from litebert.base.batches import Batch
-from litebert.base.ragged import IntArray
-from litebert.base.settings import Settings
 from litebert.base.errors import SettingsError
 from litebert.base.intervals import Interval
+from litebert.base.ragged import IntArray
+from litebert.base.settings import Settings
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model

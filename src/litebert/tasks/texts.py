@@ -16,9 +16,9 @@ from pydantic import Field
 from torch import Tensor
 
 from litebert.base.batches import Batch
-from litebert.base.ragged import IntArray
 from litebert.base.errors import SettingsError
 from litebert.base.intervals import Interval, Metric, bootstrap
+from litebert.base.ragged import IntArray
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import torch
 
-from litebert.base.config import Tree, merge
 from litebert.base.errors import LitebertError, SettingsError
+from litebert.base.randomness import Purpose, random_bits
 from litebert.base.runtime import memory_free
+from litebert.base.settings import Tree, merge
 from litebert.configs.schema import Preset
-from litebert.corpus.arrange import arrangement
-from litebert.corpus.chance import For, draw
-from litebert.corpus.statistics import piece_counts
+from litebert.corpus.sampling.input_formats import input_format
+from litebert.corpus.statistics import token_counts
 from litebert.corpus.store import Store
 from litebert.model.config import EncoderConfig
 from litebert.model.folder import find_model_folder
@@ -47,8 +47,8 @@ def fit_to_corpus(preset: Preset, store: Store) -> Preset:
 
 def check_segments(preset: Preset, store: Store) -> None:
     """Refuse pairs of segments for a model that cannot tell segments apart."""
-    paired = arrangement(preset.data.input_format).form == "pair"
-    if paired and store.tokenizer.kind != "bytes" and preset.model.type_vocab_size < 2:
+    paired = input_format(preset.data.input_format).form == "pair"
+    if paired and store.tokenizer.kind != "bpe" and preset.model.type_vocab_size < 2:
         raise SettingsError(
             f"data.input_format {preset.data.input_format!r} makes pairs of segments, which a "
             "model with type_vocab_size 1 cannot tell apart; choose 'full-sentences', or "
@@ -89,9 +89,9 @@ def _check_vocabulary(folder: Path, model: Model, store: Store, say: Say) -> Non
         say(f"{folder}: its tokenizer cannot be compared with the corpus's ({error})")
     else:
         store.require_tokenizer(tokenizer, str(folder))
-    if store.info.vocabulary > model.config.vocab_size:
+    if store.info.vocab_size > model.config.vocab_size:
         raise SettingsError(
-            f"{store.folders[0]}: prepared with vocab_size {store.info.vocabulary}, "
+            f"{store.folders[0]}: prepared with vocab_size {store.info.vocab_size}, "
             f"{folder} has {model.config.vocab_size}; run `litebert prepare` again with the "
             "model's tokenizer"
         )
@@ -118,7 +118,7 @@ def _create(
     config: EncoderConfig, heads: tuple[str, ...], seed: int, device: torch.device,
     start: Model | None, say: Say,
 ) -> Model:  # fmt: skip
-    name = int(draw(For.WEIGHTS, seed)) >> 1
+    name = int(random_bits(Purpose.WEIGHTS, seed)) >> 1
     model = Model.create(config, heads, seed=name, device=device)
     if start is not None:
         there, here = start.state_dict(), model.state_dict()
@@ -142,7 +142,7 @@ def check_memory(preset: Preset, device: torch.device) -> None:
     if free is None:
         return
     stages = resolve_stages(preset)
-    length = max(stage.loading.length for stage in stages)
+    length = max(stage.loading.max_length for stage in stages)
 
     def need(tokens: int) -> int:
         count = max(tokens // length, 1)
@@ -150,7 +150,7 @@ def check_memory(preset: Preset, device: torch.device) -> None:
             preset, count, length, preset.precision, preset.activation_checkpointing
         )["total"]
 
-    largest = max(stage.loading.length * stage.loading.batch for stage in stages)
+    largest = max(stage.loading.max_length * stage.loading.batch_size for stage in stages)
     tokens = min(preset.data.micro_batch_tokens, largest)
     if need(tokens) <= free:
         return
@@ -176,7 +176,7 @@ def save_untrained(preset: Preset, corpus: Path, out: Path) -> None:
     fitted = fit_to_corpus(preset, store)
     learner = build_learner(fitted, torch.device("cpu"), (None, None), lambda _: None)
     if fitted.initialization == "corpus":
-        counts = piece_counts(store)
+        counts = token_counts(store)
         masked_counts = Masker(fitted.masking, store.tokenizer, counts).masked_counts(counts)
         initialize_from_corpus(learner, store, counts, masked_counts)
     learner.model.save(out, overwrite=True, tokenizer=store.tokenizer)

@@ -17,9 +17,9 @@ from litebert.base.files import read_json
 from litebert.base.intervals import wilson
 from litebert.base.runtime import Precision, default_device
 from litebert.configs.schema import Preset, PresetData
-from litebert.corpus.arrange import ARRANGEMENTS
 from litebert.corpus.loader import LoaderSettings
-from litebert.corpus.statistics import piece_counts, unigram_level
+from litebert.corpus.sampling.input_formats import INPUT_FORMATS
+from litebert.corpus.statistics import token_counts, unigram_loss
 from litebert.corpus.store import Store
 from litebert.inference.evaluate import TaskReport, evaluate_task
 from litebert.model.folder import find_model_folder
@@ -127,10 +127,10 @@ def evaluate_held_out(
     length = min(data.max_length, most) if max_length is None else max_length
     if not 8 <= length <= most:
         raise SettingsError(f"--max-length {length}: choose 8 to {most}, the model's positions")
-    counts = piece_counts(store)
-    if store.info.vocabulary > model.config.vocab_size:
+    counts = token_counts(store)
+    if store.info.vocab_size > model.config.vocab_size:
         raise SettingsError(
-            f"{store.folders[0]}: prepared with vocab_size {store.info.vocabulary}, {folder} has "
+            f"{store.folders[0]}: prepared with vocab_size {store.info.vocab_size}, {folder} has "
             f"{model.config.vocab_size}; run `litebert prepare` with the model's tokenizer"
         )
     masker = Masker(masking, store.tokenizer, counts)
@@ -138,10 +138,10 @@ def evaluate_held_out(
     found: dict[str, ObjectiveReport] = {}
     for learner, format in _learners(model, folder, input_format or data.input_format):
         learner.to(group.device).eval()
-        loading = LoaderSettings(arrangement=format, length=length)
+        loading = LoaderSettings(input_format=format, max_length=length)
         batches = held_out_batches(store, loading, masker, sequences, group)
         found |= _reports(evaluate_batches(learner, batches, group, precision, MICRO_BATCH_TOKENS))
-    return HeldOutReport(length, unigram_level(masker.masked_counts(counts)), found)
+    return HeldOutReport(length, unigram_loss(masker.masked_counts(counts)), found)
 
 
 def _settings(folder: Path) -> tuple[Masking, PresetData]:
@@ -176,7 +176,7 @@ def _learners(model: Model, folder: Path, run_format: str) -> list[tuple[Learner
 
 def _input_format(negatives: str | None) -> str | None:
     """The first input format with such negatives: "albert" for order, "bert" for next sentence."""
-    fitting = (name for name, rules in ARRANGEMENTS.items() if rules.negatives == negatives)
+    fitting = (name for name, rules in INPUT_FORMATS.items() if rules.negatives == negatives)
     return next(fitting, None)
 
 

@@ -7,9 +7,9 @@ from itertools import islice
 
 import torch
 
-from litebert.base.batch import Batch, cut
+from litebert.base.batches import Batch, split_by_tokens
 from litebert.base.runtime import Precision, autocast
-from litebert.corpus.loader import Corrupt, Loader, LoaderSettings
+from litebert.corpus.loader import Loader, LoaderSettings, Mask
 from litebert.corpus.store import Store
 from litebert.model.inputs import to_inputs
 from litebert.model.model import Model
@@ -25,13 +25,19 @@ BATCH_SIZE = 32
 def held_out_batches(
     store: Store,
     loading: LoaderSettings,
-    mask: Corrupt | None,
+    mask: Mask | None,
     sequences: int,
     group: DistributedGroup,
 ) -> Iterator[Batch]:
     """This rank's part of the first so many held-out sequences, one epoch at most."""
     size = min(BATCH_SIZE, sequences)
-    changes = {"split": "held_out", "seed": SEED, "batch": size, "by": "sequences", "copies": 0}
+    changes = {
+        "split": "held_out",
+        "seed": SEED,
+        "batch_size": size,
+        "batch_by": "sequences",
+        "dupe_factor": 0,
+    }
     settings = loading.model_copy(update=changes)
     loader = Loader(store, settings, mask, group.rank, group.world_size, epochs=1)
     return islice(loader, -(-sequences // size))
@@ -46,7 +52,7 @@ def evaluate_batches(
     was_training, sums = learner.training, Sums.of(learner.objectives)
     learner.eval()
     for batch in batches:
-        for part in cut(batch, micro_batch_tokens):
+        for part in split_by_tokens(batch, micro_batch_tokens):
             with autocast(precision, group.device):
                 terms = learner(to_inputs(part, group.device), depth)
             values = [float(value) for term in terms for value in term_values(term)]
@@ -59,7 +65,7 @@ def evaluate_batches(
 @torch.no_grad()
 def show_predictions(model: Model, batch: Batch, tokenizer: Tokenizer, device: torch.device) -> str:
     """The first sequence: each masked token as [token], or [token≠prediction] where wrong."""
-    one = batch.part(0, 1)
+    one = batch.slice(0, 1)
     inputs = to_inputs(one, device)
     was_training = model.training
     logits = model.eval().head("masked_lm")(inputs.encode(model), inputs.positions)
@@ -70,9 +76,9 @@ def show_predictions(model: Model, batch: Batch, tokenizer: Tokenizer, device: t
     words = []
     for place, token in enumerate(one.ids.tolist()):
         if place in true:
-            words.append(_marked(tokenizer.pieces[true[place]], tokenizer.pieces[predicted[place]]))
+            words.append(_marked(tokenizer.tokens[true[place]], tokenizer.tokens[predicted[place]]))
         else:
-            words.append(tokenizer.pieces[token] if one.inside[place] else "▁|")
+            words.append(tokenizer.tokens[token] if one.is_text[place] else "▁|")
     return "".join(words).replace("▁", " ").strip()
 
 

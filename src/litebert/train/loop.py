@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from litebert.base.batch import Batch
+from litebert.base.batches import Batch
 from litebert.base.budget import Budget
 from litebert.base.errors import DivergedError, SettingsError
 from litebert.configs.schema import CheckpointSettings, EvaluationSettings, ScheduleSettings

@@ -18,8 +18,8 @@ from typing import Any, BinaryIO, Literal, Self
 from pydantic import Field
 from torch import Tensor
 
-from litebert.base.config import Settings
 from litebert.base.errors import FileError, FormatError, SettingsError
+from litebert.base.settings import Settings
 from litebert.model.objective import Objective, Term
 
 METRICS = "metrics.jsonl"

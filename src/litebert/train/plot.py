@@ -20,7 +20,7 @@ from litebert.base.errors import (
     SettingsError,
     did_you_mean,
 )
-from litebert.base.files import check_writable, read_json, write_whole
+from litebert.base.files import check_writable, read_json, write_atomic
 from litebert.train.metrics import Metrics, read_metrics
 from litebert.train.run_folder import RUN
 
@@ -74,7 +74,7 @@ def plot(runs: Sequence[str | Path], *, out: str | Path = "curves.png", x: str =
     if not runs:
         raise SettingsError("no run to draw; name at least one run's folder")
     folders = [Path(run) for run in runs]
-    write_whole(out, _draw(list(map(_open, folders, _names(folders))), x))
+    write_atomic(out, _draw(list(map(_open, folders, _names(folders))), x))
     return out
 
 

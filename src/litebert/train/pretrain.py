@@ -18,13 +18,13 @@ import torch
 from torch.optim import Optimizer
 
 from litebert.base.budget import parse_budget
-from litebert.base.config import Tree, parse_sets
 from litebert.base.errors import SettingsError
-from litebert.base.files import hold
+from litebert.base.files import lock_folder
 from litebert.base.runtime import keep_freed_memory, resolve_precision
+from litebert.base.settings import Tree, parse_overrides
 from litebert.configs.load import load_preset
 from litebert.configs.schema import Preset
-from litebert.corpus.statistics import piece_counts, unigram_level
+from litebert.corpus.statistics import token_counts, unigram_loss
 from litebert.corpus.store import Store
 from litebert.model.model import Model
 from litebert.objectives.learner import Learner
@@ -111,11 +111,11 @@ def pretrain(
             heard.callbacks.append(HealthChecks(heard.on_message))
         if group.is_main and settings.log.tensorboard:
             heard.callbacks.append(held.enter_context(TensorBoardLogger()))
-        changes = parse_sets(overrides)
+        changes = parse_overrides(overrides)
         run = _Run(settings, changes, Store(folders), Path(out), group, clock, heard)
         if group.is_main:
             make_folder(run.out)
-            held.enter_context(hold(run.out, "litebert pretrain"))
+            held.enter_context(lock_folder(run.out, "litebert pretrain"))
         return run.go(Path(start_from) if start_from else None, should_stop)
 
 
@@ -130,7 +130,7 @@ class _Run:
         self.group, self.clock, self.callbacks = group, clock, callbacks
         self.checkpoints = Checkpoints(out / CHECKPOINTS, preset.checkpoint.keep)
         self.unmeasured_said = False
-        store.require_whole()
+        store.require_all_parts()
 
     def go(self, start_from: Path | None, should_stop: Callable[[], bool]) -> PretrainingResult:
         """Build, resume, train, save."""
@@ -139,12 +139,12 @@ class _Run:
         if run["finished"]:
             return PretrainingResult(self.out, True, run["step"], run["tokens"], run["seconds"])
         check_memory(self.preset, self.group.device)
-        counts = piece_counts(self.store)
+        counts = token_counts(self.store)
         if not counts.sum():
             raise SettingsError(f"{self.store.folders[0]}: holds no text to train on")
         masker = Masker(self.preset.masking, self.store.tokenizer, counts)
         masked_counts = masker.masked_counts(counts)
-        run["unigram_loss"] = unigram_level(masked_counts)
+        run["unigram_loss"] = unigram_loss(masked_counts)
         learner = build_learner(self.preset, self.group.device, models, self.callbacks.on_message)
         optimizer = build_optimizer(learner, self.preset.optimizer)
         state = self._resume(learner, optimizer)
@@ -178,7 +178,7 @@ class _Run:
         run = None
         if self.group.is_main:
             origin = None if start_from is None else str(start_from)
-            run = open_run(self.out, describe(self.preset, self.store.identity, origin))
+            run = open_run(self.out, describe(self.preset, self.store.checksum, origin))
         return self.group.broadcast_object(run)
 
     def _resume(self, learner: Learner, optimizer: Optimizer) -> dict[str, Any] | None:

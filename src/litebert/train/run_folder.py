@@ -17,9 +17,9 @@ from typing import Any
 
 import torch
 
-from litebert.base.config import first_difference
 from litebert.base.errors import FileError
-from litebert.base.files import as_text, read_json, write_whole
+from litebert.base.files import json_text, read_json, write_atomic
+from litebert.base.settings import first_difference
 from litebert.configs.schema import Preset
 
 RUN, CHECKPOINTS, GENERATOR = "run.json", "checkpoints", "generator"
@@ -81,4 +81,4 @@ def _fixed(run: dict[str, Any]) -> dict[str, Any]:
 
 def save_run(folder: Path, run: dict[str, Any]) -> None:
     """Write run.json, whole."""
-    write_whole(folder / RUN, as_text(run).encode())
+    write_atomic(folder / RUN, json_text(run).encode())

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from litebert.base.batch import Batch
+from litebert.base.batches import Batch
 from litebert.base.runtime import default_device, keep_freed_memory
 from litebert.configs.schema import Preset
 from litebert.model.config import EncoderConfig
@@ -61,9 +61,9 @@ def random_batch(config: EncoderConfig, batch_size: int, max_length: int, seed: 
     positions = np.sort(masked[: max(1, round(MASKED_FRACTION * count))])
     return Batch(
         ids=ids,
-        types=(second & (config.type_vocab_size > 1)).astype(np.int8),
-        inside=is_text,
-        begins=np.arange(count) % max_length == 1,
+        token_types=(second & (config.type_vocab_size > 1)).astype(np.int8),
+        is_text=is_text,
+        segment_starts=np.arange(count) % max_length == 1,
         lengths=np.full(batch_size, max_length),
         labels=generator.integers(2, size=batch_size).astype(np.int8),
         keys=np.arange(batch_size).astype(np.uint64),

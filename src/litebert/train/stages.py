@@ -6,12 +6,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from litebert.base.batch import Batch
+from litebert.base.batches import Batch
 from litebert.base.errors import SettingsError
 from litebert.configs.schema import Preset, StageSettings
-from litebert.corpus.loader import Corrupt, Loader, LoaderSettings
+from litebert.corpus.loader import Loader, LoaderSettings, Mask
+from litebert.corpus.prefetch import Prefetcher
 from litebert.corpus.store import Store
-from litebert.corpus.workers import Workers
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,12 @@ def resolve_stages(preset: Preset) -> list[Stage]:
     for number, stage in enumerate(preset.stages or (StageSettings(fraction=1.0),)):
         until = round(until + stage.fraction, 9)  # 0.1 + 0.2 is not 0.3 in binary
         loading = LoaderSettings(
-            arrangement=data.input_format,
-            length=stage.max_length or data.max_length,
-            batch=stage.batch_size or data.batch_size,
-            by=data.batch_by,
+            input_format=data.input_format,
+            max_length=stage.max_length or data.max_length,
+            batch_size=stage.batch_size or data.batch_size,
+            batch_by=data.batch_by,
             seed=preset.seed + number,  # a stage sees the text in an order of its own
-            copies=data.dupe_factor,
+            dupe_factor=data.dupe_factor,
         )
         result.append(Stage(until, loading, stage.depth))
     return result
@@ -44,7 +44,7 @@ class StagedBatches:
     """Batch after batch, each rank its part; a context, as prefetching takes other processes."""
 
     def __init__(
-        self, store: Store, stages: list[Stage], mask: Corrupt, rank: int, world_size: int,
+        self, store: Store, stages: list[Stage], mask: Mask, rank: int, world_size: int,
         num_workers: int,
     ) -> None:  # fmt: skip
         self.store, self.stages, self.mask = store, stages, mask
@@ -52,7 +52,7 @@ class StagedBatches:
         self.number = 0
         self.loader = self._loader(0)
         self._held = ExitStack()
-        self._batches: Workers | None = None
+        self._batches: Prefetcher | None = None
 
     def __enter__(self) -> StagedBatches:
         return self
@@ -69,7 +69,7 @@ class StagedBatches:
         while progress >= self.stage.until and self.number + 1 < len(self.stages):
             self._move_to(self.number + 1)
         if self._batches is None:
-            self._batches = self._held.enter_context(Workers(self.loader, self.num_workers))
+            self._batches = self._held.enter_context(Prefetcher(self.loader, self.num_workers))
         try:
             return next(self._batches), self.stage.depth
         except StopIteration:

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from litebert.base.batch import Batch, cut
+from litebert.base.batches import Batch, split_by_tokens
+from litebert.base.randomness import Purpose, random_bits
 from litebert.base.runtime import Precision, autocast
-from litebert.corpus.chance import For, draw
 from litebert.model.inputs import to_inputs
 from litebert.objectives.learner import Learner
 from litebert.train.distributed import DistributedGroup
@@ -59,7 +59,7 @@ class TrainingStep:
         totals = self.group.all_reduce_numbers([*counts, *scalars])
         counts, scalars = totals[: len(counts)], totals[len(counts) :]
         self.gradients.clear()
-        for place, part in enumerate(cut(batch, self.micro_batch_tokens)):
+        for place, part in enumerate(split_by_tokens(batch, self.micro_batch_tokens)):
             self._seed_dropout(number, place)
             self._accumulate(part, counts, depth)
         self.group.all_reduce(self.gradients.flat)
@@ -74,7 +74,7 @@ class TrainingStep:
         return StepResult(sums, list(scalars), norm, applied)
 
     def _seed_dropout(self, number: int, place: int) -> None:
-        bits = int(draw(For.DROPOUT, self.seed, number, self.group.rank, place))
+        bits = int(random_bits(Purpose.DROPOUT, self.seed, number, self.group.rank, place))
         torch.manual_seed(bits >> 1)
 
     def _accumulate(self, part: Batch, counts: Sequence[float], depth: int | None) -> None:

@@ -20,12 +20,12 @@ from litebert.reading.sources import Source
 class PrepareSettings(ReadSettings):
     """What decides a store."""
 
-    language: str = Field("en", description="language of the text, for sentence ends")
+    language: str = Field(default="en", description="language of the text, for sentence ends")
     held_out: float = Field(
-        0.01, ge=0, lt=1, description="fraction of documents kept for evaluation"
+        default=0.01, ge=0, lt=1, description="fraction of documents kept for evaluation"
     )
-    drop_duplicates: bool = Field(False, description="leave out documents seen before")
-    chunk_bytes: int = Field(CHUNK_BYTES, ge=1, description="text of a shard, about")
+    drop_duplicates: bool = Field(default=False, description="leave out documents seen before")
+    chunk_bytes: int = Field(default=CHUNK_BYTES, ge=1, description="text of a shard, about")
 
 
 @dataclass(frozen=True)

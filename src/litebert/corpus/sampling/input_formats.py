@@ -30,18 +30,18 @@ class InputFormat(Settings):
         description="two segments, one segment of one document, or sentences across documents"
     )
     unit: Literal["segment", "sentence"] = Field(
-        "segment", description="what a pair is made of: several sentences each, or one"
+        default="segment", description="what a pair is made of: several sentences each, or one"
     )
     negatives: Literal["swap", "random_next", "none"] = Field(
-        "none", description="what half of the pairs are: swapped, or with another document's text"
+        default="none", description="what half of the pairs are: swapped, or with another document's text"
     )
     lone: Literal["single", "random_next"] = Field(
-        "single", description="what becomes of a sentence that has no neighbour to make a pair with"
+        default="single", description="what becomes of a sentence that has no neighbour to make a pair with"
     )
     short_seq_prob: float = Field(
-        0.0, description="fraction of documents cut to a random shorter length"
+        default=0.0, description="fraction of documents cut to a random shorter length"
     )
-    single_segment_prob: float = Field(0.0, description="fraction of pairs left as one segment")
+    single_segment_prob: float = Field(default=0.0, description="fraction of pairs left as one segment")
 
 
 INPUT_FORMATS = {

@@ -181,7 +181,8 @@ def _split(line: str) -> list[str]:
 def _label(task: GlueTask, label: str, where: str) -> str | float:
     if task.labels and label not in task.labels:
         raise FormatError(
-            f"{where}: unknown label {quoted_list((label,))}; {task.name} has {quoted_list(task.labels)}"
+            f"{where}: unknown label {quoted_list((label,))}; {task.name} has "
+            f"{quoted_list(task.labels)}"
         )
     if task.labels:
         return label

@@ -97,8 +97,8 @@ def write_answers(path: Path, predictions: Sequence[ChoicePrediction]) -> None:
 def _is_of(example: ChoiceExample, level: str, path: Path) -> bool:
     if example.level is None:
         raise FormatError(
-            f"{path}: the id {quoted_list((example.id,))} does not tell its level (as 'middle1.txt' "
-            "does); read all levels, or one file for each"
+            f"{path}: the id {quoted_list((example.id,))} does not tell its level (as "
+            "'middle1.txt' does); read all levels, or one file for each"
         )
     return example.level == level
 
@@ -139,7 +139,9 @@ class _Article:
         self.content, self.where = content, where
         self.id = text_field(content, "id", where)
         if self.id in seen:
-            raise FormatError(f"{where}: the id {quoted_list((self.id,))} occurs twice; make it unique")
+            raise FormatError(
+                f"{where}: the id {quoted_list((self.id,))} occurs twice; make it unique"
+            )
         seen.add(self.id)
         own = next((one for one in LEVELS if self.id.startswith(one)), None)
         self.level = level or own

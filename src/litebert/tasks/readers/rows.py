@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from litebert.base.errors import FileError, FormatError
-from litebert.reading.sources import find_sources
 from litebert.reading.parquet import open_parquet
+from litebert.reading.sources import find_sources
 from litebert.reading.tables import parse_row, quoted_list
 from litebert.tasks.readers.json_content import kind_name, parse_object
 from litebert.tasks.readers.text_file import LARGEST_FILE, Say, read_lines, read_text
@@ -176,8 +176,8 @@ def _header(fields: list[str], where: str) -> list[str]:
     _refuse_twins(names, where)
     if len(names) == 1 and ";" in names[0]:
         raise FormatError(
-            f"{where}: one column {quoted_list(names)}, it seems with semicolons between its fields; "
-            "save the file with commas, or with tabs as .tsv"
+            f"{where}: one column {quoted_list(names)}, it seems with semicolons between its "
+            "fields; save the file with commas, or with tabs as .tsv"
         )
     return names
 

@@ -24,8 +24,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from litebert.base.batch import Numbers
 from litebert.base.errors import SettingsError
+from litebert.base.ragged import IntArray
 from litebert.corpus.store import Store
 from litebert.objectives.learner import Learner
 from litebert.train.initialization.attention import initialize_attention, orthogonal
@@ -37,7 +37,7 @@ SEED = 1
 
 @torch.no_grad()
 def initialize_from_corpus(
-    learner: Learner, store: Store, counts: Numbers, masked_counts: Numbers | None = None
+    learner: Learner, store: Store, counts: IntArray, masked_counts: IntArray | None = None
 ) -> None:
     """Set the initial values of all of a learner's models; embeddings that they share once.
 
@@ -64,14 +64,14 @@ def initialize_from_corpus(
             _initialize_bias(model.heads["span_boundary"], masked_counts)
 
 
-def _initialize_head(head: Any, projection: nn.Linear | None, counts: Numbers) -> None:
+def _initialize_head(head: Any, projection: nn.Linear | None, counts: IntArray) -> None:
     """Back from H to E the way the tokens came, and each token's frequency as its bias."""
     if projection is not None:
         head.dense.weight.copy_(projection.weight.T)
     _initialize_bias(head, counts)
 
 
-def _initialize_bias(head: Any, counts: Numbers) -> None:
+def _initialize_bias(head: Any, counts: IntArray) -> None:
     """Predicting by frequency, each token seen once more than it was."""
     frequencies = torch.ones(len(head.bias))
     frequencies[: len(counts)] += torch.from_numpy(counts)

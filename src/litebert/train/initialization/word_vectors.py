@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from litebert.base.batch import Numbers
+from litebert.base.ragged import IntArray
 from litebert.corpus.statistics import sample_windows
 from litebert.corpus.store import Store
 
@@ -24,7 +24,7 @@ SLICE = 2**19  # tokens whose pairs are in memory at one time
 SMOOTHING = 0.75  # flattens the contexts' frequencies, so that rare ones do not stand out too much
 
 
-def word_vectors(store: Store, counts: Numbers, size: int) -> Tensor:
+def word_vectors(store: Store, counts: IntArray, size: int) -> Tensor:
     """A vector of `size` numbers for each token (V, E); zeros where a token never occurs."""
     frequent = np.argsort(-counts, kind="stable")[:CONTEXTS]
     near = _information(_company(store, frequent))
@@ -35,12 +35,12 @@ def word_vectors(store: Store, counts: Numbers, size: int) -> Tensor:
     return vectors
 
 
-def _company(store: Store, frequent: Numbers) -> Tensor:
+def _company(store: Store, frequent: IntArray) -> Tensor:
     """How often each context stands near each token, (V, C); a pair at distance d counts 1/d."""
     width = len(frequent)
-    rank = np.full(store.info.vocabulary, width, dtype=np.int64)
+    rank = np.full(store.info.vocab_size, width, dtype=np.int64)
     rank[frequent] = np.arange(width)
-    near = torch.zeros(store.info.vocabulary * width)
+    near = torch.zeros(store.info.vocab_size * width)
     for window in sample_windows(store):
         document = np.repeat(window.document_of.astype(np.int32), np.diff(window.sentences))
         for start in range(0, len(window.ids), SLICE):
