@@ -57,7 +57,7 @@ def measure(folder: str) -> None:
         loader = Loader(store, settings, Masker(Masking(), store.tokenizer))
         next(loader)
         packed = rate(lambda loader=loader: len(next(loader).ids))
-        spread = rate(lambda loader=loader: int(pad(next(loader), pad_id).mask.sum()))
+        spread = rate(lambda loader=loader: int(pad(next(loader), pad_id).attention_mask.sum()))
         restored = restore_seconds(loader)
         blocks = peer(store, length, batch)
         other = rate(lambda blocks=blocks: int(next(blocks)["attention_mask"].sum()))

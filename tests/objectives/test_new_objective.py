@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import litebert
-from litebert.base.batches import Batch, Numbers
+from litebert.base.batches import Batch, IntArray
 from litebert.base.errors import SettingsError
 from litebert.configs.load import load_preset
 from litebert.model.config import EncoderConfig
@@ -53,7 +53,7 @@ class FirstToken:
     def count(self, batch: Batch) -> int:
         return len(batch)
 
-    def reads(self, batch: Batch) -> Numbers:
+    def reads(self, batch: Batch) -> IntArray:
         return batch.starts
 
     def term(self, model: Model, state: State, inputs: Inputs) -> Term:
