@@ -68,7 +68,7 @@ def test_transformers_says_the_same(name: str, start: Path, tmp_path: Path) -> N
     features = make_features(task, examples, open_tokenizer(out / "model"), out / "model")
     group = features.batch.group_size
     part = features.batch.slice(0, group)
-    spread = pad(part, pad=0)
+    spread = pad(part, 0)
     grid, mask, types = (
         torch.from_numpy(array).long()
         for array in (spread.ids, spread.attention_mask, spread.token_types)

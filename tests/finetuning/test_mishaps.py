@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from litebert.train.watch import Watcher
 
 from litebert.base.errors import FileError, SettingsError
 from litebert.base.files import json_text
@@ -17,6 +16,7 @@ from litebert.finetuning.recipe import load_recipe
 from litebert.model.model import Model
 from litebert.tasks.data import TaskData
 from litebert.tasks.texts import TextExample
+from litebert.train.callbacks import Callback
 from tests.tasks.small import TASKS, recipe, write_start
 
 
@@ -25,11 +25,11 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_start(tmp_path_factory.mktemp("start"))
 
 
-class Notes(Watcher):
+class Notes(Callback):
     def __init__(self) -> None:
         self.said: list[str] = []
 
-    def say(self, message: str) -> None:
+    def on_message(self, message: str) -> None:
         self.said.append(message)
 
 
@@ -48,7 +48,7 @@ def test_a_finished_run_is_left_as_it_is(start: Path, tmp_path: Path) -> None:
     out, notes = tmp_path / "out", Notes()
     first = tune(start, out, seeds=2)
     weights = (out / "model" / "model.safetensors").read_bytes()
-    again = tune(start, out, seeds=2, watcher=notes)
+    again = tune(start, out, seeds=2, callbacks=notes)
     assert again == first
     assert any("finished before" in message for message in notes.said)
     assert (out / "model" / "model.safetensors").read_bytes() == weights
@@ -119,7 +119,7 @@ def test_encoders_without_dropout_are_tuned_without(start: Path) -> None:
 
 
 def test_lone_texts_go_through_no_bi_encoder(start: Path, tmp_path: Path) -> None:
-    for name, head in (("classify", "mean_classification"), ("pair", "apart_classification")):
+    for name, head in (("classify", "mean_classification"), ("pair", "bi_encoder_classification")):
         tune(start, tmp_path / name, name, update={"bi_encoder": True})
         assert list(Model.load(tmp_path / name / "model").heads) == [head]
     with pytest.raises(SettingsError, match="--overflow stride: not with a bi-encoder"):

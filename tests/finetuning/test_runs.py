@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from litebert.train.watch import Watcher
 
 from litebert.base.errors import FileError, FormatError, SettingsError
 from litebert.finetuning.finetune import Finetuned, FinetuneReport, finetune, finetune_examples
@@ -19,6 +18,7 @@ from litebert.inference.evaluate import evaluate_task
 from litebert.inference.predict import predict
 from litebert.model.model import Model
 from litebert.tasks.data import DataSource, TaskData, open_data
+from litebert.train.callbacks import Callback
 from tests.tasks.small import TASKS, recipe, sentence, write_start
 from tests.test_cli import run
 
@@ -28,7 +28,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_start(tmp_path_factory.mktemp("start"))
 
 
-class Notes(Watcher):
+class Notes(Callback):
     """Remembers messages, and asks to stop at a step."""
 
     def __init__(self, stop_at: int | None = None) -> None:
@@ -36,12 +36,12 @@ class Notes(Watcher):
         self.steps = 0
         self.stop_at = stop_at
 
-    def step(self, step: int, progress: float) -> None:
+    def on_step(self, step: int, progress: float) -> None:
         self.steps += 1
         if self.steps == self.stop_at:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    def say(self, message: str) -> None:
+    def on_message(self, message: str) -> None:
         self.said.append(message)
 
 
@@ -64,11 +64,11 @@ def test_a_stopped_run_ends_like_an_undisturbed_one(name: str, start: Path, tmp_
     how = recipe(name, 20).model_copy(update={"evaluations": 4, "dropout": 0.1, "batch_size": 3})
     whole = tune(start, tmp_path / "whole", how, name, seeds=2)
     notes = Notes(stop_at=27)  # in the second seed
-    stopped = attempt(start, tmp_path / "run", how, name, seeds=2, watcher=notes)
+    stopped = attempt(start, tmp_path / "run", how, name, seeds=2, callbacks=notes)
     assert not stopped.finished
     assert not (tmp_path / "run" / "model").exists()
     rest = Notes()
-    done = tune(start, tmp_path / "run", how, name, seeds=2, watcher=rest)
+    done = tune(start, tmp_path / "run", how, name, seeds=2, callbacks=rest)
     assert 20 < notes.steps < 40
     assert notes.steps + rest.steps == 40
     assert [_timeless(seed) for seed in done.seeds] == [_timeless(seed) for seed in whole.seeds]
@@ -84,7 +84,7 @@ def _timeless(result: RunResult) -> RunResult:
 def test_a_collapsed_run_is_said_and_repeated(retry: Any, start: Path, tmp_path: Path) -> None:
     stuck = recipe("classify", 10).model_copy(update={"learning_rate": 1e-12})
     notes = Notes()
-    done = tune(start, tmp_path / "run", stuck, retry=retry, watcher=notes)
+    done = tune(start, tmp_path / "run", stuck, retry=retry, callbacks=notes)
     tries = 1 if retry == "no" else 3
     assert done.collapses == tries
     assert sum("collapsed" in message for message in notes.said) == tries
@@ -210,7 +210,7 @@ def test_models_of_other_labels_do_not_vote(start: Path, tmp_path: Path) -> None
 def test_guessed_columns_and_the_split_are_said(tmp_path: Path) -> None:
     mine = table(tmp_path / "mine.csv", "review,label", *(f"w{i}q,{i % 2}" for i in range(20)))
     notes = Notes()
-    data = open_data("classify", DataSource(train=mine), notes.say)
+    data = open_data("classify", DataSource(train=mine), notes.on_message)
     assert (len(data.train), len(data.dev["dev"])) == (18, 2)
     assert any("text = 'review'" in message for message in notes.said)
     assert any("2 of 20" in message for message in notes.said)

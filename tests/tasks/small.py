@@ -30,7 +30,7 @@ def write_start(folder: Path) -> Path:
         num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
         max_position_embeddings=64,
     )  # fmt: skip
-    Model.create(config, ("masked_language",), seed=1).save(folder / "model", tokenizer=tokenizer)
+    Model.create(config, ("masked_lm",), seed=1).save(folder / "model", tokenizer=tokenizer)
     return folder / "model"
 
 

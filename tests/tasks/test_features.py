@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from litebert.base.batches import take
 from litebert.base.errors import LitebertError
 from litebert.tasks import featurize
-from litebert.tasks.features import Features, join_features, take
+from litebert.tasks.features import Features, join_features
 from litebert.tasks.question_answering import QuestionAnswering, QuestionSettings
 from litebert.tasks.questions import Answer, QuestionExample
 from litebert.tasks.registry import load_task
@@ -140,7 +141,7 @@ def test_taking_sequences_out(tokenizer: Tokenizer, lengths: list[int], seed: in
     taken = take(made.batch, order)
     for place, number in enumerate(order.tolist()):
         one, other = taken.slice(place, place + 1), made.batch.slice(number, number + 1)
-        for name in ("ids", "types", "inside", "lengths", "keys", "positions", "targets"):
+        for name in ("ids", "token_types", "inside", "lengths", "keys", "positions", "targets"):
             assert getattr(one, name).tolist() == getattr(other, name).tolist(), name
 
 
@@ -171,7 +172,7 @@ def test_several_processes_give_the_same(tmp_path: Path, monkeypatch: pytest.Mon
     made = task("qa", max_length=16, stride=4)
     whole = made.features(examples, tokenizer)
     monkeypatch.setattr(featurize, "WORTH_A_PROCESS", 1)
-    monkeypatch.setattr(featurize, "cores", lambda: 2)
+    monkeypatch.setattr(featurize, "cpu_count", lambda: 2)
     joined = featurize.make_features(made, examples, tokenizer, folder)
     np.testing.assert_array_equal(joined.batch.ids, whole.batch.ids)
     np.testing.assert_array_equal(joined.example_of, whole.example_of)

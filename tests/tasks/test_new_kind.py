@@ -105,14 +105,14 @@ class Ranking(Task[RankingSettings, RankingExample, RankingPrediction]):
         return batch.starts
 
     def term(self, model: Model, state: State, inputs: Inputs) -> Term:
-        logits = model.multiple_choice(state, self.settings.candidates)
+        logits = model.head(self.head)(state).view(-1, self.settings.candidates)
         return cross_entropy(logits, inputs.labels.view(-1, self.settings.candidates)[:, 0])
 
     def chance_loss(self, features: Features) -> float:
         return math.log(self.settings.candidates)
 
     def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
-        logits = model.multiple_choice(state, self.settings.candidates).float().softmax(-1)
+        logits = model.head(self.head)(state).view(-1, self.settings.candidates).float().softmax(-1)
         return list(logits.flatten().cpu().numpy()[:, None])
 
     def decode(

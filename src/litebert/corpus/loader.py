@@ -41,7 +41,8 @@ class DataSettings(Settings):
     """What decides the samples and how many of them make a batch."""
 
     input_format: str = Field(
-        default="albert", description="which text goes into a sample: albert, bert, full-sentences, …"
+        default="albert",
+        description="how sentences become samples: corpus/sampling",
     )
     max_length: int = Field(default=512, ge=8, description="tokens of a sequence at most")
     batch_size: int = Field(default=32, ge=1, description="sequences a step, over all devices")
@@ -60,8 +61,12 @@ class DataSettings(Settings):
 class LoaderSettings(DataSettings):
     """What decides the batches."""
 
-    split: Split = Field(default="train", description="documents to train on, held-out ones, or all")
-    seed: int = Field(default=0, ge=0, lt=2**64, description="seed of samples, masks and their order")
+    split: Split = Field(
+        default="train", description="documents to train on, held-out ones, or all"
+    )
+    seed: int = Field(
+        default=0, ge=0, lt=2**64, description="of samples, masks and order"
+    )
 
 
 class LoaderPosition(Settings):

@@ -33,13 +33,14 @@ from litebert.finetuning.runs import (
 )
 from litebert.model.folder import MODEL
 from litebert.model.model import Model
-from litebert.tasks.classification import Classification, ClassificationSettings
+from litebert.tasks.classification import Classification
 from litebert.tasks.features import Features
+from litebert.tasks.texts import TextSettings
 from litebert.text.tokenizer import load_tokenizer
 
 ALL = 1_000_000  # labels: as many as there are
 BASELINE = "TF-IDF"
-TASK = ClassificationSettings(
+TASK = TextSettings(
     name="classify", kind="classify", metrics=("accuracy",), labels=tuple(sorted(LABELS.values())),
     max_length=64, pooling="mean",
 )  # fmt: skip

@@ -104,6 +104,7 @@ def _setting(learning_rate: float | None) -> str:
 
 def _held_out(report: HeldOutReport) -> str:
     masked, order = report.objectives["masked_lm"], report.objectives["sentence_order"]
+    assert order.interval is not None
     low, high = order.interval
     return (
         f"<p>At the end: {masked.accuracy:.1%} of {masked.count:,} masked tokens correct (loss "

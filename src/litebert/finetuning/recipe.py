@@ -77,14 +77,14 @@ class Recipe(Settings):
     def optimizer(self) -> OptimizerSettings:
         """AdamW, as fine-tuning has always used."""
         return OptimizerSettings(
-            kind="adamw", rate=self.learning_rate, weight_decay=self.weight_decay,
-            clip=self.gradient_clipping, bias_correction=self.bias_correction,
+            name="adamw", learning_rate=self.learning_rate, weight_decay=self.weight_decay,
+            gradient_clipping=self.gradient_clipping, bias_correction=self.bias_correction,
         )  # fmt: skip
 
     @property
     def schedule(self) -> ScheduleSettings:
         """Warmup and linear decay."""
-        return ScheduleSettings(warm_up=self.warmup)
+        return ScheduleSettings(warmup=self.warmup)
 
 
 def load_recipe(

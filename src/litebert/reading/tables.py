@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import AnyStr
+from typing import Any, AnyStr
 
 from litebert.base.errors import FormatError
 from litebert.reading.signatures import BOM
@@ -54,6 +54,8 @@ def quoted_list(names: Iterable[str]) -> str:
 
 def csv_records(text: AnyStr) -> Iterator[tuple[int, AnyStr]]:
     """CSV records and the lines before each: lines, joined while the number of quotes is odd."""
+    newline: Any
+    quote: Any
     newline, quote = (b"\n", b'"') if isinstance(text, bytes) else ("\n", '"')
     lines: list[AnyStr] = []
     first, quoted = 0, False

@@ -83,7 +83,7 @@ class TextTask(Task[TextSettings, TextExample, P]):
     def __init__(self, settings: TextSettings) -> None:
         super().__init__(settings)
         pooled = {"first": "classification", "mean": "mean_classification"}[settings.pooling]
-        self.head = "apart_classification" if settings.bi_encoder else pooled
+        self.head = "bi_encoder_classification" if settings.bi_encoder else pooled
 
     @classmethod
     @abstractmethod

@@ -33,15 +33,19 @@ class InputFormat(Settings):
         default="segment", description="what a pair is made of: several sentences each, or one"
     )
     negatives: Literal["swap", "random_next", "none"] = Field(
-        default="none", description="what half of the pairs are: swapped, or with another document's text"
+        default="none",
+        description="half of the pairs: swapped, or with another document",
     )
     lone: Literal["single", "random_next"] = Field(
-        default="single", description="what becomes of a sentence that has no neighbour to make a pair with"
+        default="single",
+        description="what becomes of a sentence without a neighbour",
     )
     short_seq_prob: float = Field(
         default=0.0, description="fraction of documents cut to a random shorter length"
     )
-    single_segment_prob: float = Field(default=0.0, description="fraction of pairs left as one segment")
+    single_segment_prob: float = Field(
+        default=0.0, description="fraction of pairs left as one segment"
+    )
 
 
 INPUT_FORMATS = {
