@@ -24,12 +24,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from litebert.demo.reviews import reviews_file
-
 import texts
+from litebert.demos.reviews import reviews_file
 
 BARS = {"published": 8.0, "tuned": 1.4}
-BATCH, WARM_UP, LONGEST = 32, 3, 128
+BATCH, WARMUP, LONGEST = 32, 3, 128
 SIDES = {"litebert": 40, "tuned": 40, "published": 12}  # steps
 
 
@@ -68,18 +67,17 @@ def prepare(options: argparse.Namespace, folder: Path) -> None:
 
 
 def run_litebert(folder: Path, steps: int) -> dict[str, Any]:
-    from litebert.train.watch import Watcher
-
     from litebert.finetuning.finetune import finetune_examples
     from litebert.finetuning.recipe import Recipe
     from litebert.model.model import Model
     from litebert.tasks.data import TaskData
     from litebert.tasks.texts import TextExample, TextSettings
+    from litebert.train.callbacks import Callback
 
     times: list[float] = []
 
-    class Stopwatch(Watcher):
-        def step(self, step: int, progress: float) -> None:
+    class Stopwatch(Callback):
+        def on_step(self, step: int, progress: float) -> None:
             times.append(time.perf_counter())
 
     rows = json.loads((folder / "sentences.json").read_text())
@@ -95,7 +93,7 @@ def run_litebert(folder: Path, steps: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as out:
         finetune_examples(
             Model.load(folder / "model"), folder / "model", data, recipe, Path(out) / "run",
-            watcher=Stopwatch(),
+            callbacks=Stopwatch(),
         )  # fmt: skip
     return {"times": times, "padding": 0.0}
 
@@ -159,7 +157,7 @@ def work(side: str, folder: Path) -> None:
     else:
         outcome = run_huggingface(folder, steps, side == "tuned")
     times = outcome["times"]
-    speed = BATCH * (len(times) - WARM_UP) / (times[-1] - times[WARM_UP - 1])
+    speed = BATCH * (len(times) - WARMUP) / (times[-1] - times[WARMUP - 1])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(json.dumps({"speed": speed, "padding": outcome["padding"], "peak": peak}))
 

@@ -30,15 +30,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from litebert.demo.reviews import reviews_file
 from torch.distributed import TCPStore
 
 from litebert.base.settings import merge
 from litebert.configs.load import load_preset
 from litebert.configs.schema import Preset
 from litebert.corpus.preparing.prepare import prepare
+from litebert.demos.reviews import reviews_file
 from litebert.text.training import train_from_sentences
-from litebert.train.callbacks import Callback
+from litebert.train.callbacks import Callback, RunStarted
 from litebert.train.checkpoint import Checkpoints
 from litebert.train.metrics import read_metrics
 from litebert.train.pretrain import pretrain
@@ -50,23 +50,26 @@ TIMED = ("seconds", "metrics")  # of a checkpoint's state: time spent, bytes of 
 OBJECTIVES = {
     "sentence order": "albert-tiny",
     "next sentence, two stages": "bert-base",
-    "masked language alone": "roberta-base",
+    "masked LM alone": "roberta-base",
     "replaced tokens": "electra-small",
     "span boundaries": "spanbert-base",
 }
 SMALL = {
-    "start": "paper",
+    "initialization": "truncated_normal",
     "model": {
         "embedding_size": 32, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
         "intermediate_size": 64, "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1,
     },
-    "data": {"length": 64, "batch": 8},
+    "data": {"max_length": 64, "batch_size": 8},
     "checkpoint": {"every": 2},
     "log": {"every": 3},
     "evaluation": {"every": 0.1, "sequences": 8},
 }  # fmt: skip
 GENERATOR = {"hidden_size": 16, "num_attention_heads": 1, "intermediate_size": 32}
-STAGES = ({"share": 0.7, "length": 32}, {"share": 0.3, "length": 64, "batch": 4})
+STAGES = (
+    {"fraction": 0.7, "max_length": 32},
+    {"fraction": 0.3, "max_length": 64, "batch_size": 4},
+)
 
 
 def small(name: str, steps: int) -> Preset:
@@ -86,8 +89,8 @@ def make_store(scratch: Path) -> Path:
         rows = [row["text"] for row, _ in zip(csv.DictReader(stream), range(REVIEWS), strict=False)]
     text.write_text("".join(json.dumps({"text": row}) + "\n" for row in rows))
     train_from_sentences(rows, "wordpiece", 1000).save(scratch / "tokenizer")
-    settings = {"held_out": 0.05}
-    prepare([str(text)], scratch / "tokenizer", scratch / "store", **settings, num_workers=1)
+    tokenizer, store = scratch / "tokenizer", scratch / "store"
+    prepare([str(text)], tokenizer, store, held_out=0.05, num_workers=1)
     return scratch / "store"
 
 
@@ -100,7 +103,7 @@ class Herald(Callback):
     def __init__(self, end: Connection) -> None:
         self.end = end
 
-    def begin(self, facts: dict[str, Any]) -> None:
+    def on_start(self, run: RunStarted) -> None:
         self.end.send("begun")
 
 
@@ -114,7 +117,7 @@ def live(rank: int, ranks: int, port: int, end: Connection, preset: Preset, *whe
             "TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "0",
         }  # fmt: skip
     try:
-        result = pretrain(preset, *where, watcher=Herald(end))
+        result = pretrain(preset, *where, callbacks=[Herald(end)])
     except RuntimeError:  # the other rank is gone
         sys.exit(1)
     end.send("finished" if result.finished else "stopped")
@@ -188,7 +191,7 @@ def ending(run: Path) -> dict[str, Any]:
     return {
         "files": {str(path.relative_to(run)): path.read_bytes() for path in sorted(files)},
         "state": {key: value for key, value in state.items() if key not in TIMED},
-        "metrics": [{k: v for k, v in line.items() if k != "time"} for line in read_metrics(run)],
+        "metrics": [line.model_dump(exclude={"time"}) for line in read_metrics(run)],
     }
 
 

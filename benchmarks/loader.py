@@ -57,15 +57,15 @@ def measure(folder: str) -> None:
         loader = Loader(store, settings, Masker(Masking(), store.tokenizer))
         next(loader)
         packed = rate(lambda loader=loader: len(next(loader).ids))
-        spread = rate(lambda loader=loader: int(pad(next(loader), pad).mask.sum()))
+        spread = rate(lambda loader=loader: int(pad(next(loader), pad_id).attention_mask.sum()))
         restored = restore_seconds(loader)
         blocks = peer(store, length, batch)
         other = rate(lambda blocks=blocks: int(next(blocks)["attention_mask"].sum()))
         print(
             f"length {length}: packed {packed:,.0f} tokens/s, padded {spread:,.0f} "
             f"(bar {BARS[length]:,}); {min(packed, spread) / other:.1f}x transformers' collator "
-            f"({other:,.0f}); padding {loader.statistics.padding_fraction:.2%}; restore {restored * 1e3:.0f} ms",
-            flush=True,
+            f"({other:,.0f}); padding {loader.statistics.padding_fraction:.2%}; "
+            f"restore {restored * 1e3:.0f} ms", flush=True,
         )  # fmt: skip
 
 

@@ -41,10 +41,11 @@ if TYPE_CHECKING:
     from litebert.configs.schema import Preset
     from litebert.corpus.loader import Loader
     from litebert.corpus.store import Store
+    from litebert.train.metrics import Means
 
 Columns = dict[str, NDArray[Any]]
 Example = dict[str, Any]
-Look = tuple[float, int, int, dict[str, Any]]  # seconds, step, tokens, held-out figures
+Evaluated = tuple[float, int, int, "Means"]  # seconds, step, tokens, held-out figures
 IGNORED = -100  # a label that asks nothing
 SEED = 0
 
@@ -184,8 +185,8 @@ def training_arguments(
 class Examiner:
     """Held-out figures of a Hugging Face model, as our own runs have them.
 
-    The weights are copied into a model of ours, which then sees the same documents, arrangement
-    and masks as every run of the preset does.
+    The weights are copied into a model of ours, which then sees the same documents, input
+    format and masks as every run of the preset does.
     """
 
     def __init__(self, preset: Preset, store: Store) -> None:
@@ -193,45 +194,44 @@ class Examiner:
         from litebert.corpus.statistics import token_counts
         from litebert.objectives.masking import Masker
         from litebert.train.distributed import DistributedGroup
-        from litebert.train.held_out import held_out
+        from litebert.train.held_out import held_out_batches
         from litebert.train.stages import resolve_stages
 
         self.preset, self.group = preset, DistributedGroup(device=default_device())
         self.masker = Masker(preset.masking, store.tokenizer, token_counts(store))
         loading, wanted = resolve_stages(preset)[-1].loading, preset.evaluation.sequences
-        self.batches = list(held_out(store, loading, self.masker, wanted, self.group))
+        self.batches = list(held_out_batches(store, loading, self.masker, wanted, self.group))
 
-    def __call__(self, model: AlbertForPreTraining) -> dict[str, Any]:
+    def __call__(self, model: AlbertForPreTraining) -> Means:
         """Losses and accuracies by objective."""
         import litebert
         from litebert.objectives.learner import Learner
-        from litebert.objectives.registry import objectives
-        from litebert.train.held_out import measure
+        from litebert.objectives.registry import build_objectives
+        from litebert.train.held_out import evaluate_batches
 
         with tempfile.TemporaryDirectory() as folder:
             model.save_pretrained(folder)
             copied = litebert.load(folder).to(self.group.device)
-        data = self.preset.data
-        learner = Learner(copied, objectives(self.preset.heads, data.input_format))
-        batches, precision = iter(self.batches), self.preset.precision
-        return measure(learner, batches, self.group, precision, data.micro_batch_tokens).means()
+        learner = Learner(copied, build_objectives(self.preset.objectives))
+        tokens, precision = self.preset.data.micro_batch_tokens, self.preset.precision
+        return evaluate_batches(learner, self.batches, self.group, precision, tokens).means()
 
 
 # ------------------------------------------------------------------------------- runs by the clock
 
 
 class Clock:
-    """Seconds of training, without those of looking; the learning rate follows it."""
+    """Seconds of training, without those of evaluating; the learning rate follows it."""
 
     def __init__(self, limit: float, warmup: float) -> None:
         self.limit, self.warmup = limit, warmup
-        self.began, self.looking = time.monotonic(), 0.0
+        self.began, self.evaluating = time.monotonic(), 0.0
 
     def spent(self) -> float:
-        return time.monotonic() - self.began - self.looking
+        return time.monotonic() - self.began - self.evaluating
 
     def rate(self, _: int = 0) -> float:
-        """Linear warm-up and decay over the time, as a share of the highest rate."""
+        """Linear warmup and decay over the time, as a fraction of the highest rate."""
         progress = min(self.spent() / self.limit, 1.0)
         if progress < self.warmup:
             return progress / self.warmup
@@ -250,11 +250,11 @@ class TimedTrainer(Trainer):
         return self.lr_scheduler
 
 
-class Looks(TrainerCallback):
-    """Looks now and then, and the end when the time is over."""
+class Evaluations(TrainerCallback):
+    """Evaluations now and then, and the end when the time is over."""
 
-    def __init__(self, clock: Clock, count: int, look: Callable[[int], None]) -> None:
-        self.clock, self.count, self.look = clock, count, look
+    def __init__(self, clock: Clock, count: int, evaluate: Callable[[int], None]) -> None:
+        self.clock, self.count, self.evaluate = clock, count, evaluate
         self.done = 0
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -262,7 +262,7 @@ class Looks(TrainerCallback):
         control.should_training_stop = progress >= 1
         if self.done < int(progress * self.count) < self.count:
             self.done = int(progress * self.count)
-            self.look(state.global_step)
+            self.evaluate(state.global_step)
 
 
 @dataclass
@@ -280,15 +280,17 @@ class TimedRuns:
     def __post_init__(self) -> None:
         self.examine = Examiner(self.preset, self.store)
 
-    def train(self, rate: float, seconds: float, looks: int, tell: Callable[[Look], None]) -> None:
-        """One run; `tell` hears of every look, the last of them at the end."""
+    def train(
+        self, rate: float, seconds: float, evaluations: int, tell: Callable[[Evaluated], None]
+    ) -> None:
+        """One run; `tell` hears of every evaluation, the last of them at the end."""
         model, clock = new_model(self.config), Clock(seconds, self.warmup)
         collate = self._collator()
 
-        def look(step: int) -> None:
+        def evaluate(step: int) -> None:
             spent, began = clock.spent(), time.monotonic()
             tell((spent, step, collate.tokens, self.examine(model)))
-            clock.looking += time.monotonic() - began
+            clock.evaluating += time.monotonic() - began
 
         with tempfile.TemporaryDirectory() as scratch:
             arguments = training_arguments(
@@ -297,12 +299,12 @@ class TimedRuns:
             )  # fmt: skip
             trainer = TimedTrainer(
                 model, arguments, train_dataset=SegmentStream(self._loader()),
-                data_collator=collate, callbacks=[Looks(clock, looks, look)],
+                data_collator=collate, callbacks=[Evaluations(clock, evaluations, evaluate)],
             )  # fmt: skip
             trainer.remove_callback(PrinterCallback)
             trainer.clock, clock.began = clock, time.monotonic()
             trainer.train()
-            look(trainer.state.global_step)
+            evaluate(trainer.state.global_step)
 
     def _collator(self) -> TheirMasks | OurMasks:
         if self.their_masks:

@@ -8,7 +8,7 @@ same segments of the same text in the same order and batches, with dropouts 0 an
 fp32 weights. The peer is AlbertForPreTraining in the Trainer; its collator masks single tokens,
 80/10/10, and pads to the longest; ours masks n-grams. Every run is a fresh process, so that its
 peak memory is its own, and the sides take turns, so that a noisy machine is noisy for both. Speed
-is in real tokens, without padding, over the steps after the warm-up, the checkpoint included.
+is in real tokens, without padding, over the steps after the warmup, the checkpoint included.
 
 Bars: 2.5x the Trainer in fp32 and 1.3x the Trainer in bf16, 3 % of our time for data, 40 % of the
 memory of the Trainer in bf16. On the CPU, as memory is the process's.
@@ -61,7 +61,7 @@ class Work:
         return (self.warmup + self.steps) // 2 + 1
 
     @property
-    def sets(self) -> list[str]:
+    def overrides(self) -> list[str]:
         """The preset's settings that make both sides do the same."""
         return [
             f"budget={self.steps}steps",
@@ -101,30 +101,32 @@ class Side:
 def run_litebert(work: Work) -> dict[str, Any]:
     """Train; say how long the timed steps took, and what was in them."""
     import litebert
-    from litebert.train.callbacks import Callback
-    from litebert.train.metrics import read_metrics
+    from litebert.train.callbacks import Callback, RunStarted
+    from litebert.train.metrics import TrainingMetrics, read_metrics
 
     times: list[float] = []
     begin_peaks: list[int] = []
 
     class Stopwatch(Callback):
-        def begin(self, facts: dict[str, Any]) -> None:
+        def on_start(self, run: RunStarted) -> None:
             begin_peaks.append(memory_peak())
 
-        def step(self, step: int, progress: float) -> None:
+        def on_step(self, step: int, progress: float) -> None:
             times.append(time.perf_counter())
 
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "run"
-        made = litebert.pretrain(work.preset, work.corpus, out, sets=work.sets, watcher=Stopwatch())
-        lines = [line for line in read_metrics(out) if line["kind"] == "train"]
-    timed = [line for line in lines if line["step"] - work.log_every >= work.warmup] or lines
+        made = litebert.pretrain(
+            work.preset, work.corpus, out, overrides=work.overrides, callbacks=[Stopwatch()]
+        )
+        lines = [line for line in read_metrics(out) if isinstance(line, TrainingMetrics)]
+    timed = [line for line in lines if line.step - work.log_every >= work.warmup] or lines
     return {
         "seconds": times[-1] - times[work.warmup - 1],
         "tokens": made.tokens,
         "begin_peak": begin_peaks[0],
-        "data": sum(line["time"]["data"] for line in timed) / len(timed),
-        "loss": sum(lines[0]["loss"].values()),
+        "data": sum(line.time.data_fraction for line in timed) / len(timed),
+        "loss": sum(loss for loss in lines[0].loss.values() if loss is not None),
     }
 
 
@@ -210,7 +212,7 @@ def run(work: Work, side: Side) -> dict[str, Any]:
 
 
 def write_segments(work: Work) -> tuple[int, int, float]:
-    """The peer's files; returns all tokens, those of the timed steps, and the share of padding."""
+    """The peer's files; returns all tokens, those of the timed steps, and how much is padding."""
     import numpy as np
 
     import litebert
@@ -219,7 +221,7 @@ def write_segments(work: Work) -> tuple[int, int, float]:
     from litebert.train.stages import resolve_stages
 
     store = litebert.open_store(work.corpus)
-    preset = fit_to_corpus(litebert.load_preset(work.preset, work.sets), store)
+    preset = fit_to_corpus(litebert.load_preset(work.preset, work.overrides), store)
     loader = litebert.Loader(store, resolve_stages(preset)[0].loading)
     batches = [peer.columns(next(loader)) for _ in range(work.steps)]
     joined = {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
@@ -275,8 +277,8 @@ def report(found: dict[str, Any], sides: list[Side]) -> None:
             else f"bar {MEMORY_BAR:.0%} of bf16's"
         )
         print(f"  memory against {side.name}: {peaks[ours.name] / peaks[side.name]:.0%} ({bar})")
-    share = max(run["data"] for run in found["sides"][ours.name])
-    print(f"  share of our time for data: {share:.2%} (bar {DATA_BAR:.0%})", flush=True)
+    fraction = max(run["data"] for run in found["sides"][ours.name])
+    print(f"  fraction of our time for data: {fraction:.2%} (bar {DATA_BAR:.0%})", flush=True)
 
 
 def choose_sides(options: argparse.Namespace) -> list[Side]:

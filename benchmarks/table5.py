@@ -4,7 +4,7 @@
     python benchmarks/table5.py --corpus corpus --preset albert-tiny --out table5
 
 Each row is pretrained for the same budget from the same seed and then measured on held-out text:
-masked words, next sentence and sentence order. A pair question is put in two ways: to the head that
+masked LM, next sentence and sentence order. A pair question is put in two ways: to the head that
 was trained (the row "none" has none), and to a new pooler and head fitted on the frozen encoder
 (a probe), which shows what the encoder itself knows. Finished rows are kept and not trained again.
 """
@@ -21,18 +21,19 @@ import torch
 
 import litebert
 import texts
-from litebert.cli.live import watching
+from litebert.base.intervals import wilson
+from litebert.cli.live import live_view
 from litebert.corpus.store import Store
 from litebert.model.inputs import to_inputs
 from litebert.objectives.learner import Learner
-from litebert.objectives.sentence_pairs import SentencePair
+from litebert.objectives.registry import build_objectives
 from litebert.train.distributed import DistributedGroup
-from litebert.train.evaluate import PAIRS, evaluate, wilson
-from litebert.train.held_out import held_out, measure
+from litebert.train.evaluate import evaluate_held_out
+from litebert.train.held_out import evaluate_batches, held_out_batches
 
 ROWS = {
-    "sentence order": ["data.input_format=albert"],
-    "next sentence": ["data.input_format=bert"],
+    "sentence order": ['objectives=["masked_lm", "sentence_order"]', "data.input_format=albert"],
+    "next sentence": ['objectives=["masked_lm", "next_sentence"]', "data.input_format=bert"],
     "none": ['objectives=["masked_lm"]', "data.input_format=plain-pairs"],
 }
 PAPER = {
@@ -40,6 +41,7 @@ PAPER = {
     "next sentence": (54.5, 90.5, 52.0),
     "sentence order": (54.0, 78.9, 86.5),
 }
+INPUT_FORMATS = {"next_sentence": "bert", "sentence_order": "albert"}
 PROBE_RATE = 1e-3
 CPU = torch.device("cpu")
 
@@ -54,35 +56,38 @@ def probe(folder: Path, store: Store, name: str, options: argparse.Namespace) ->
     )
     model.encoder.requires_grad_(False)
     loading = litebert.LoaderSettings(
-        input_format=PAIRS[name], max_length=options.length, batch_size=32
+        input_format=INPUT_FORMATS[name], max_length=options.length, batch_size=32
     )
     masker = litebert.Masker(litebert.Masking(), store.tokenizer)
     loader = litebert.Loader(store, loading, masker)
-    question = SentencePair(name)
+    (objective,) = build_objectives([name])
     weights = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=PROBE_RATE, fused=True)
     for step in range(options.probe):
         optimizer.param_groups[0]["lr"] = PROBE_RATE * (1 - step / options.probe)
         inputs = to_inputs(next(loader), CPU)
         state = inputs.encode(model)
-        loss = question.term(model, state, inputs).loss / max(question.count(inputs.batch), 1)
+        loss = objective.term(model, state, inputs).loss / max(objective.count(inputs.batch), 1)
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
-    batches = held_out(store, loading, masker, options.sequences, DistributedGroup())
-    sums = measure(Learner(model, [question]), batches, DistributedGroup(), "auto", 8192)
-    right, count = sums.values[0][1], sums.counts[0]
-    return {"accuracy": right / count, "interval": wilson(right, count), "count": int(count)}
+    group = DistributedGroup()
+    batches = held_out_batches(store, loading, masker, options.sequences, group)
+    sums = evaluate_batches(Learner(model, [objective]), batches, group, "auto", 8192)
+    ((_, count, values),) = sums.rows()
+    found = wilson(values["correct"], count)
+    return {"accuracy": found.value, "interval": (found.low, found.high), "count": int(count)}
 
 
 def train_row(row: str, options: argparse.Namespace, out: Path) -> Path:
     """Pretrain one row, or find it finished."""
     run = out / row.replace(" ", "-")
     print(f"{row}: training for {options.budget}", flush=True)
-    with watching() as watcher:
+    overrides = [*ROWS[row], f"data.max_length={options.length}", *options.set]
+    with live_view() as view:
         litebert.pretrain(
-            options.preset, options.corpus, run, budget=options.budget,
-            sets=[*ROWS[row], f"data.max_length={options.length}", *options.set], watcher=watcher,
+            options.preset, options.corpus, run, budget=options.budget, overrides=overrides,
+            callbacks=[view],
         )  # fmt: skip
     return run
 
@@ -121,16 +126,16 @@ def compare(options: argparse.Namespace, out: Path) -> None:
     store, table = litebert.open_store(options.corpus), {}
     for row in ROWS:
         run = train_row(row, options, out)
-        report = evaluate(run, options.corpus, sequences=options.sequences)
-        probes = {name: probe(run, store, name, options) for name in PAIRS}
+        report = evaluate_held_out(run, [options.corpus], sequences=options.sequences).as_dict()
+        probes = {name: probe(run, store, name, options) for name in INPUT_FORMATS}
         table[row] = {"report": report, "probe": probes}
         (out / "table.json").write_text(json.dumps(table, indent=2))
     print(f"{options.preset}, {options.budget} a row, {options.length} tokens a sequence")
-    print("row              masked words            next sentence           sentence order")
+    print("row              masked LM               next sentence           sentence order")
     for row, entry in table.items():
-        columns = [entry["report"].get(n) for n in ("masked_lm", *reversed(PAIRS))]
+        columns = [entry["report"]["objectives"].get(n) for n in ("masked_lm", *INPUT_FORMATS)]
         print(f"{row:16} " + "  ".join(f"{show(column):22}" for column in columns))
-        probed = [entry["probe"][name] for name in reversed(PAIRS)]
+        probed = [entry["probe"][name] for name in INPUT_FORMATS]
         print(f"{'  probe':16} " + " " * 24 + "  ".join(f"{show(one):22}" for one in probed))
         print(f"{'  paper (base)':16} " + "  ".join(f"{value:<22}" for value in PAPER[row]))
 

@@ -18,16 +18,15 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from litebert.presets.recipe import Preset
-from litebert.train.run import RUN
-from litebert.train.untrained import save_untrained
-
 import litebert
 from litebert.base.files import read_json
-from litebert.cli.live import watching
+from litebert.cli.live import live_view
+from litebert.configs.schema import Preset
 from litebert.inference.evaluate import evaluate_task
 from litebert.tasks.metrics.classification import accuracy
 from litebert.tasks.published.glue import read_glue
+from litebert.train.build import save_untrained
+from litebert.train.run_folder import RUN
 
 DATA = Path(os.environ.get("LITEBERT_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -67,10 +66,10 @@ TRAINED = (
 def tune(job: Job, start: Path, name: str, options: argparse.Namespace) -> float:
     """Fine-tune once (or look up what was done before) and print the score with its interval."""
     out, data = options.out / f"{name}-{job.task}", options.data / job.data
-    with watching() as watcher:
+    with live_view() as view:
         done = litebert.finetune(
             start, job.task, out, data=data, overrides=[*job.overrides, *options.set],
-            seeds=options.seeds, repair=job.task.startswith("squad"), watcher=watcher,
+            seeds=options.seeds, repair=job.task.startswith("squad"), callbacks=[view],
         )  # fmt: skip
     assert done.report is not None, "stopped"
     report = evaluate_task([out], data, repair=job.task.startswith("squad"))
@@ -88,10 +87,11 @@ def copies(options: argparse.Namespace) -> dict[str, Path]:
     """The encoder, and what it was before its first step with either start."""
     preset = Preset.build(read_json(options.encoder / RUN)["settings"], "the run's settings")
     arms = {"pretrained": options.encoder}
-    for name, start in (("word-vectors", "warm"), ("random", "paper")):
+    for name, initialization in (("word-vectors", "corpus"), ("random", "truncated_normal")):
         arms[name] = options.out / f"start-{name}"
         if not arms[name].is_dir():
-            save_untrained(preset.model_copy(update={"start": start}), options.corpus, arms[name])
+            fresh = preset.model_copy(update={"initialization": initialization})
+            save_untrained(fresh, options.corpus, arms[name])
     return arms
 
 

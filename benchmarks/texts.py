@@ -13,7 +13,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from litebert.demo.reviews import reviews_file
+from litebert.demos.reviews import reviews_file
 
 DATA = Path(os.environ.get("LITEBERT_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

@@ -5,22 +5,22 @@
     python benchmarks/time_to_quality.py --plot results.json                report and plot again
 
 The peer is AlbertForPreTraining, of a preset's architecture, in the Trainer: Hugging Face's own
-initial values, fused AdamW, bf16 where the hardware has it and else fp32, linear warm-up and decay
+initial values, fused AdamW, bf16 where the hardware has it and else fp32, linear warmup and decay
 over its minutes, and the best of three learning rates, found in short runs. Doubts go in its
-favour: looks at held-out text and the search do not count as its time, it writes no checkpoints, it
-has our setting of malloc, its segments come ready from our loader (as many sequences a step as ours
-has on average), and it learns from the masks that it is examined on (`--their-masks`: single tokens
-by the collator of `transformers` instead).
+favour: evaluations on held-out text and the search do not count as its time, it writes no
+checkpoints, it has our setting of malloc, its segments come ready from our loader (as many
+sequences a step as ours has on average), and it learns from the masks that it is examined on
+(`--their-masks`: single tokens by the collator of `transformers` instead).
 
 Ours is `litebert.pretrain` with the preset's own recipe, planned for a quarter of the peer's time;
 everything counts, from the opening of the corpus on. Both are examined by litebert's evaluation on
 the same held-out documents and masks. Bar: the peer's last loss, at least 0.7 below the unigram
 level, is reached in 25 % of the peer's time.
 
-Results are written after every look, with a plot beside them (results.png). A part that is there
-already is not run again; to repeat it, name another file, or remove it from the file (and, for
-ours, the folder results-ours). An interrupted long run of the peer begins anew; ours continues from
-its checkpoint.
+Results are written after every evaluation, with a plot beside them (results.png). A part that is
+there already is not run again; to repeat it, name another file, or remove it from the file (and,
+for ours, the folder results-ours). An interrupted long run of the peer begins anew; ours resumes
+from its checkpoint.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ import texts
 if TYPE_CHECKING:
     from litebert.configs.schema import Preset
     from litebert.corpus.store import Store
-    from peer import Look, TimedRuns
+    from litebert.train.metrics import EvaluationMetrics, Means
+    from peer import Evaluated, TimedRuns
 
 RATES = (3e-4, 1e-3, 2e-3)
 TIME_BAR, BELOW_UNIGRAM = 0.25, 0.7
@@ -78,14 +79,15 @@ class Results:
         return there
 
 
-def to_point(seconds: float, step: int, tokens: int, record: dict[str, Any]) -> Point:
-    """One look at held-out text."""
-    point = {"seconds": round(seconds, 3), "step": step, "tokens": tokens}
-    point["loss"] = record["loss"]["masked_lm"]
-    point["accuracy"] = record["accuracy"]["masked_lm"]
-    if "sentence_order" in record["accuracy"]:
-        point["order_accuracy"] = record["accuracy"]["sentence_order"]
-    return point
+def to_point(seconds: float, step: int, tokens: int, means: Means) -> Point:
+    """One evaluation on held-out text."""
+    found = {
+        "loss": means.loss["masked_lm"],
+        "accuracy": means.accuracy["masked_lm"],
+        "order_accuracy": means.accuracy.get("sentence_order"),
+    }
+    known = {name: value for name, value in found.items() if value is not None}
+    return {"seconds": round(seconds, 3), "step": step, "tokens": tokens, **known}
 
 
 def describe(point: Point) -> str:
@@ -131,12 +133,12 @@ def run_peer(options: argparse.Namespace, results: Results, preset: Preset, stor
         search(options, results, part, side)
         part.update(rate=best_rate(part["search"], options.rates), curve=[], finished=False)
 
-        def tell(look: peer.Look) -> None:
-            part["curve"].append(to_point(*look))
+        def tell(evaluated: Evaluated) -> None:
+            part["curve"].append(to_point(*evaluated))
             results.save()
             print(f"huggingface, rate {part['rate']:g}: {describe(part['curve'][-1])}", flush=True)
 
-        side.train(part["rate"], options.minutes * 60, options.looks, tell)
+        side.train(part["rate"], options.minutes * 60, options.evaluations, tell)
     part["finished"] = True
     results.save()
 
@@ -149,9 +151,9 @@ def search(
     for rate in options.rates if len(options.rates) > 1 else ():
         if f"{rate:g}" in found:
             continue
-        looks: list[Look] = []
-        side.train(rate, options.search * 60, 1, looks.append)
-        found[f"{rate:g}"] = point = to_point(*looks[-1])
+        evaluated: list[Evaluated] = []
+        side.train(rate, options.search * 60, 1, evaluated.append)
+        found[f"{rate:g}"] = point = to_point(*evaluated[-1])
         results.save()
         print(f"search, rate {rate:g}: {describe(point)}", flush=True)
 
@@ -164,41 +166,43 @@ def best_rate(found: dict[str, Point], rates: list[float]) -> float:
 # ------------------------------------------------------------------------------- ours
 
 
-def run_ours(options: argparse.Namespace, results: Results, sets: list[str], corpus: str) -> None:
+def run_ours(
+    options: argparse.Namespace, results: Results, overrides: list[str], corpus: str
+) -> None:
     """`litebert.pretrain` with the preset's recipe; its folder lies beside the results."""
     import litebert
-    from litebert.train.callbacks import Callback
+    from litebert.train.callbacks import Callback, RunStarted
     from litebert.train.metrics import read_metrics
 
     minutes = options.ours_minutes or TIME_BAR * options.minutes
-    part = results.open("ours", {"minutes": minutes, "looks": options.ours_looks})
+    part = results.open("ours", {"minutes": minutes, "evaluations": options.ours_evaluations})
     run = options.out.with_name(f"{options.out.stem}-ours")
     if run.exists():
         print(f"{run}: is there already and is used or continued")
 
     def note() -> None:
-        lines = [line for line in read_metrics(run) if line["kind"] == "held_out"]
+        lines = [line for line in read_metrics(run) if line.kind == "evaluation"]
         part["curve"] = [
-            to_point(line["time"]["seconds"], line["step"], line["tokens"], line) for line in lines
+            to_point(line.time.seconds, line.step, line.tokens, line) for line in lines
         ]
         results.save()
 
     class Notes(Callback):
-        def begin(self, facts: dict[str, Any]) -> None:
+        def on_start(self, run: RunStarted) -> None:
             part["finished"] = False
 
-        def record(self, record: dict[str, Any]) -> None:
-            if record["kind"] == "held_out":
-                note()
-                print(f"litebert: {describe(part['curve'][-1])}", flush=True)
+        def on_evaluation(self, metrics: EvaluationMetrics) -> None:
+            note()
+            print(f"litebert: {describe(part['curve'][-1])}", flush=True)
 
-        def say(self, message: str) -> None:
+        def on_message(self, message: str) -> None:
             print(f"litebert: {message}", flush=True)
 
-    sets = [*sets, f"evaluation.every={1 / options.ours_looks}"]
+    overrides = [*overrides, f"evaluation.every={1 / options.ours_evaluations}"]
     made = litebert.pretrain(
-        options.preset, corpus, run, budget=f"{minutes * 60:.1f}s", sets=sets, watcher=Notes()
-    )
+        options.preset, corpus, run, budget=f"{minutes * 60:.1f}s", overrides=overrides,
+        callbacks=[Notes()],
+    )  # fmt: skip
     note()
     part["finished"] = made.finished
     results.save()
@@ -208,15 +212,15 @@ def run_ours(options: argparse.Namespace, results: Results, sets: list[str], cor
 
 
 def reached(curve: list[Point], level: float) -> tuple[float, float] | None:
-    """When a loss was reached: on the line between two looks, and at the first look below."""
+    """When a loss was reached: on the line between two evaluations, and at the first one below."""
     for number, point in enumerate(curve):
         if point["loss"] > level:
             continue
         if number == 0:
             return point["seconds"], point["seconds"]
         before = curve[number - 1]
-        share = (before["loss"] - level) / (before["loss"] - point["loss"])
-        between = before["seconds"] + share * (point["seconds"] - before["seconds"])
+        fraction = (before["loss"] - level) / (before["loss"] - point["loss"])
+        between = before["seconds"] + fraction * (point["seconds"] - before["seconds"])
         return between, point["seconds"]
     return None
 
@@ -235,17 +239,18 @@ def report(results: Results) -> None:
     below = unigram - last["loss"]
     print(f"the peer ends {below:.2f} below the unigram level {unigram:.2f} (bar {BELOW_UNIGRAM})")
     if not ours.get("curve"):
-        print("time to the peer's loss: ours has not looked at held-out text yet")
+        print("time to the peer's loss: ours has not been evaluated yet")
         return
     found = reached(ours["curve"], last["loss"])
     if found is None:
         best = min(point["loss"] for point in ours["curve"])
         print(f"time to the peer's loss: not reached (ours {best:.4f}; bar {TIME_BAR:.0%})")
         return
-    between, look = (seconds / last["seconds"] for seconds in found)
+    between, first = (seconds / last["seconds"] for seconds in found)
     print(
         f"time to the peer's loss: {between:.1%} of the peer's, {found[0] / 60:.2f} of "
-        f"{last['seconds'] / 60:.2f} minutes (bar {TIME_BAR:.0%}; first look below it: {look:.1%})"
+        f"{last['seconds'] / 60:.2f} minutes (bar {TIME_BAR:.0%}; first evaluation below it: "
+        f"{first:.1%})"
     )
 
 
@@ -270,7 +275,7 @@ def plot(results: Results) -> None:
     if last is not None:
         axes.axhline(last["loss"], color="gray", linestyle=":", label="the Trainer's last loss")
     axes.set_xlabel("minutes")
-    axes.set_ylabel("held-out masked-language loss")
+    axes.set_ylabel("held-out masked-LM loss")
     axes.set_title(f"{common['settings']['preset']}: time to quality")
     axes.set_xlim(left=0)
     axes.legend()
@@ -293,12 +298,12 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--ours-minutes", type=float, help="default: 25 %% of --minutes")
     parser.add_argument("--search", type=float, default=3.0, help="minutes for each rate")
     parser.add_argument("--rates", type=float, nargs="+", default=list(RATES), help="the peer's")
-    parser.add_argument("--warm-up", type=float, default=0.05, help="share of the peer's time")
+    parser.add_argument("--warmup", type=float, default=0.05, help="fraction of the peer's time")
     parser.add_argument("--batch", type=int, help="the peer's sequences a step; default: as ours")
     parser.add_argument("--their-masks", action="store_true", help="single tokens for the peer")
-    parser.add_argument("--looks", type=int, default=20, help="of the peer at held-out text")
-    parser.add_argument("--ours-looks", type=int, default=10, help="of ours; they cost it time")
-    parser.add_argument("--sequences", type=int, default=256, help="held out, for each look")
+    parser.add_argument("--evaluations", type=int, default=20, help="of the peer on held-out text")
+    parser.add_argument("--ours-evaluations", type=int, default=10, help="they cost it time")
+    parser.add_argument("--sequences", type=int, default=256, help="held out, for each evaluation")
     parser.add_argument("--only", choices=("peer", "ours"), help="one of the two runs")
     parser.add_argument("--plot", type=Path, metavar="RESULTS", help="report and plot again")
     return parser.parse_args()
@@ -310,17 +315,17 @@ def run_part(options: argparse.Namespace, corpus: str) -> None:
     from litebert.corpus.statistics import token_counts, unigram_loss
     from litebert.train.build import fit_to_corpus
 
-    sets = [*options.set, f"evaluation.sequences={options.sequences}"]
+    overrides = [*options.set, f"evaluation.sequences={options.sequences}"]
     store = litebert.open_store(corpus)
-    preset = fit_to_corpus(litebert.load_preset(options.preset, sets), store)
+    preset = fit_to_corpus(litebert.load_preset(options.preset, overrides), store)
     results = Results.read(options.out)
-    settings = {"preset": options.preset, "sets": sets, "corpus": store.checksum}
+    settings = {"preset": options.preset, "overrides": overrides, "corpus": store.checksum}
     common = results.open("common", settings)
     common["unigram"] = unigram_loss(token_counts(store))
     if options.only == "peer":
         run_peer(options, results, preset, store)
     else:
-        run_ours(options, results, sets, corpus)
+        run_ours(options, results, overrides, corpus)
 
 
 def prepare_corpus(options: argparse.Namespace) -> str:

@@ -18,23 +18,24 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--length", type=int, default=512)
     parser.add_argument("--steps", type=int, default=2)
+    parser.add_argument("--set", action="append", default=[], help="a setting of the preset")
     options = parser.parse_args()
     keep_freed_memory()
-    from litebert.planning.workload import Workload
-
     from litebert.configs.load import load_preset
     from litebert.planning.memory import peak_memory
+    from litebert.train.speed import SyntheticTraining
 
-    preset = load_preset("albert-xxlarge")
-    planned = peak_memory(preset, options.batch, options.length, "auto", True)["total"]
-    work = Workload(preset, options.batch, options.length, checkpointing=True)
-    count = sum(p.numel() for p in work.model.parameters())
-    print(f"albert-xxlarge, {count:,} parameters, {options.batch} x {options.length} tokens")
+    preset = load_preset("albert-xxlarge", ["activation_checkpointing=true", *options.set])
+    planned = peak_memory(preset, options.batch, options.length, preset.precision, True)["total"]
+    training = SyntheticTraining(preset, options.batch, options.length)
+    count = sum(p.numel() for p in training.learner.parameters())
+    print(f"{preset.title}, {count:,} parameters, {options.batch} x {options.length} tokens")
     for step in range(1, options.steps + 1):
         begin = time.perf_counter()
-        loss = work.step().item()
+        losses = training.step().sums.means().loss
+        told = ", ".join(f"{name} {loss:.3f}" for name, loss in losses.items())
         print(
-            f"step {step}: loss {loss:.3f}, {time.perf_counter() - begin:.0f} s, "
+            f"step {step}: {told}, {time.perf_counter() - begin:.0f} s, "
             f"peak memory {memory_peak() / 1e9:.2f} GB (planned {planned / 1e9:.2f} GB)",
             flush=True,
         )

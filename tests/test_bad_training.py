@@ -157,6 +157,7 @@ def assert_all_in(words: list[str], sentence: str) -> None:
         (ALBERT, ["--budget", "-3h"], ["'-3h'", "2h"]),
         (ALBERT, ["--budget", "soon"], ["'soon'", "30m"]),
         (ALBERT, ["objectives=[]"], ["objectives is empty"]),
+        (ALBERT, ['objectives=["masked_lm","masked_lm"]'], ["'masked_lm' more than once"]),
         (ALBERT, ['objectives=["masked_ml"]'], ["'masked_ml'", "did you mean 'masked_lm'?"]),
         (ALBERT, ["data.input_format=full-sentences"], ["'full-sentences'", "sentence_order"]),
         (ALBERT, ["data.input_format=spanbert"], ["'spanbert'", "sentence_order", "'albert'"]),

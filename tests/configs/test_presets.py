@@ -52,7 +52,7 @@ def parameters(name: str, *overrides: str) -> dict[str, int]:
 
 
 def test_the_list_is_the_folder() -> None:
-    assert litebert.preset_names() == NAMES
+    assert list(litebert.presets()) == NAMES
     assert {*TOTALS, *WITH_HEADS} <= set(NAMES)
 
 

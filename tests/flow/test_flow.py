@@ -78,7 +78,7 @@ def held_out_loss(run: Path, corpus: Path) -> float:
     return report.objectives["masked_lm"].loss
 
 
-@pytest.mark.parametrize("name", litebert.preset_names())
+@pytest.mark.parametrize("name", litebert.presets())
 def test_every_preset_learns_and_opens_in_transformers(
     name: str, corpora: dict[str, Path], tmp_path: Path
 ) -> None:

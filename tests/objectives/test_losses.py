@@ -539,7 +539,7 @@ def many_alike(count: int) -> Batch:
     """One sequence again and again, each with a name of its own."""
     one = make_batch([[6]], [[2, 3, 5]])
     places = np.arange(count)[:, None] * len(one.ids) + one.positions
-    columns = ("ids", "types", "inside", "begins", "lengths", "labels", "targets")
+    columns = ("ids", "token_types", "is_text", "segment_starts", "lengths", "labels", "targets")
     return Batch(
         **{name: np.tile(getattr(one, name), count) for name in columns},
         keys=np.random.default_rng(5).integers(0, 2**64, count, dtype=np.uint64),

@@ -81,7 +81,7 @@ def alike(shape: Shape, count: int, seed: int = 0) -> Batch:
     return Batch(
         **{
             name: np.tile(getattr(one, name), count)
-            for name in ("ids", "types", "inside", "begins", "lengths", "labels")
+            for name in ("ids", "token_types", "is_text", "segment_starts", "lengths", "labels")
         },
         keys=np.random.default_rng(seed + 1).integers(0, 2**64, count, dtype=np.uint64),
     )
@@ -143,7 +143,7 @@ def test_any_batch(
     hidden = np.zeros(len(before), dtype=bool)
     hidden[found.positions] = True
     assert (found.ids[~hidden] == before[~hidden]).all()
-    for name in ("types", "inside", "begins", "lengths", "labels", "keys"):
+    for name in ("token_types", "is_text", "segment_starts", "lengths", "labels", "keys"):
         assert getattr(found, name) is getattr(batch, name)
     counts = np.bincount(batch.sequence_ids[found.positions], minlength=len(batch))
     bounds = word_bounds(batch)

@@ -227,14 +227,6 @@ def masked_batch(shapes: list[Shape], seed: int) -> Batch:
     return mask(replace(batch, labels=labels))
 
 
-def joined(parts: list[Batch]) -> Batch:
-    """Masked batches end to end, each place moved by the tokens before it."""
-    before = np.cumsum([0, *(len(part.ids) for part in parts)])
-    moved = [replace(part, positions=part.positions + start)
-             for part, start in zip(parts, before[:-1], strict=True)]  # fmt: skip
-    return concatenate(moved)
-
-
 def assert_equal(one: Batch, two: Batch) -> None:
     for column in fields(Batch):
         mine, theirs = (np.asarray(getattr(batch, column.name)) for batch in (one, two))
@@ -254,7 +246,7 @@ many_shapes = st.lists(
 def test_what_is_cut_can_be_joined(shapes: list[Shape], seed: int, tokens: int) -> None:
     batch = masked_batch(shapes, seed)
     parts = split_by_tokens(batch, tokens)
-    assert_equal(joined(parts), batch)
+    assert_equal(concatenate(parts), batch)
     for part in parts:
         assert len(part) == 1 or len(part.ids) <= tokens
         assert len(part)
@@ -283,7 +275,7 @@ def test_any_part_is_the_batch_of_its_sequences(
     again[part.positions] = part.targets
     assert again.tolist() == whole[mine].tolist()
     assert part.position_ids.tolist() == batch.position_ids[mine].tolist()
-    assert_equal(joined([batch.slice(0, first), part, batch.slice(last, len(batch))]), batch)
+    assert_equal(concatenate([batch.slice(0, first), part, batch.slice(last, len(batch))]), batch)
 
 
 def test_nothing_is_cut_into_nothing() -> None:

@@ -13,9 +13,11 @@ import litebert
 from litebert.base.errors import SettingsError
 from litebert.configs.load import load_preset, preset_names
 from litebert.model.heads import MASKED_FRACTION
+from litebert.planning import report
 from litebert.planning.count import flops_per_token
 from litebert.planning.memory import peak_memory
-from litebert.planning.report import table
+from litebert.planning.report import Speed, table
+from litebert.train import plan as planning
 from litebert.train import speed
 from litebert.train.plan import plan
 from litebert.train.speed import SyntheticTraining, measure_speed
@@ -148,6 +150,20 @@ def test_of_a_large_batch_one_micro_batch_and_the_update_are_timed(
     assert found.seconds_per_step == 14.0
     assert found.tokens_per_second == 8 * 16 / 14
     assert found.steps_taken == 3
+
+
+def test_memory_is_estimated_before_anything_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else what measuring leaves behind would count as the process's own."""
+    order: list[str] = []
+    measured = Speed(seconds_per_step=2.0, tokens_per_second=16.0, steps_taken=3)
+    memory = peak_memory(load_preset("albert-tiny"), 2, 16, "fp32", False)
+    monkeypatch.setattr(report, "peak_memory", lambda *_: order.append("memory") or memory)
+    monkeypatch.setattr(planning, "measure_speed", lambda *_: order.append("speed") or measured)
+    (found,) = plan("albert-tiny", measure=True, budget="1h")
+    assert order == ["memory", "speed"]
+    assert found.speed == measured
+    assert found.budget is not None
+    assert (found.budget.tokens, found.budget.seconds) == (3600 * 16, 3600)
 
 
 def test_measuring_one_preset_does_not_spoil_the_memory_of_the_next() -> None:

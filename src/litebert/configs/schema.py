@@ -199,6 +199,8 @@ class Preset(Settings):
         for name in self.objectives:
             if name not in OBJECTIVES:
                 raise ValueError(f"unknown objective {name!r}; {did_you_mean(name, OBJECTIVES)}")
+            if self.objectives.count(name) > 1:
+                raise ValueError(f"objectives has {name!r} more than once")
         if not self.objectives:
             raise ValueError("objectives is empty: name what to learn, say ['masked_lm']")
         if "replaced_token" in self.objectives and self.generator is None:

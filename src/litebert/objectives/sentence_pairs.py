@@ -35,4 +35,4 @@ class NextSentence(SentenceOrder):
     """BERT's next-sentence prediction (NSP): 0 the next segment, 1 one of another document."""
 
     name = "next_sentence"
-    negatives: str | None = "borrow"
+    negatives: str | None = "random_next"

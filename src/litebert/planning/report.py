@@ -62,11 +62,8 @@ def micro_batch_size(preset: Preset, batch_size: int, max_length: int) -> int:
     return max(min(batch_size, preset.data.micro_batch_tokens // max_length), 1)
 
 
-def make_plan(
-    name: str, preset: Preset, batch_size: int, max_length: int, speed: Speed | None,
-    budget: Budget | None,
-) -> Plan:  # fmt: skip
-    """The arithmetic of a plan."""
+def make_plan(name: str, preset: Preset, batch_size: int, max_length: int) -> Plan:
+    """The arithmetic of a plan. Before anything is measured: that leaves memory behind."""
     forward = flops_per_token(preset, max_length)
     training = (TRAINING_PASSES + preset.activation_checkpointing) * sum(forward.values())
     sequences = micro_batch_size(preset, batch_size, max_length)
@@ -83,12 +80,12 @@ def make_plan(
         memory=peak_memory(
             preset, sequences, max_length, preset.precision, preset.activation_checkpointing
         ),
-        speed=speed,
-        budget=None if budget is None else _spend(budget, batch_size * max_length, training, speed),
     )
 
 
-def _spend(budget: Budget, tokens_per_step: int, flops: float, speed: Speed | None) -> Spending:
+def spend(plan: Plan, budget: Budget, speed: Speed | None) -> Spending:
+    """What a budget buys."""
+    tokens_per_step = plan.batch_size * plan.max_length
     if budget.kind == "seconds":
         if speed is None:
             raise SettingsError("a budget of time needs --measure to know what fits into it")
@@ -96,7 +93,7 @@ def _spend(budget: Budget, tokens_per_step: int, flops: float, speed: Speed | No
     else:
         tokens = budget.amount * (tokens_per_step if budget.kind == "steps" else 1)
     seconds = None if speed is None else tokens / speed.tokens_per_second
-    return Spending(tokens, tokens / tokens_per_step, tokens * flops, seconds)
+    return Spending(tokens, tokens / tokens_per_step, tokens * plan.training_flops, seconds)
 
 
 Rows = list[tuple[str, list[str]]]

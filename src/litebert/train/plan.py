@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from litebert.base.budget import parse_budget
@@ -11,7 +12,7 @@ from litebert.base.errors import SettingsError
 from litebert.base.runtime import Precision, check_precision
 from litebert.configs.load import load_preset
 from litebert.configs.schema import Preset
-from litebert.planning.report import Plan, make_plan
+from litebert.planning.report import Plan, make_plan, spend
 from litebert.train.speed import measure_speed
 
 
@@ -55,11 +56,12 @@ def plan(
                 f"{name}: batch_size {size} and max_length {length} do not fit; batch_size is at "
                 f"least 1, max_length 8 to {longest} (model.max_position_embeddings)"
             )
-        speed = None
+        made, speed = make_plan(name, settings, size, length), None
         if measure:
             print(f"measuring {name} ...", file=sys.stderr, flush=True)
             speed = measure_speed(settings, size, length)
-        found.append(make_plan(name, settings, size, length, speed, allowance))
+        spending = None if allowance is None else spend(made, allowance, speed)
+        found.append(replace(made, speed=speed, budget=spending))
     return found
 
 
