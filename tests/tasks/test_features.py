@@ -141,7 +141,7 @@ def test_taking_sequences_out(tokenizer: Tokenizer, lengths: list[int], seed: in
     taken = take(made.batch, order)
     for place, number in enumerate(order.tolist()):
         one, other = taken.slice(place, place + 1), made.batch.slice(number, number + 1)
-        for name in ("ids", "token_types", "inside", "lengths", "keys", "positions", "targets"):
+        for name in ("ids", "token_types", "is_text", "lengths", "keys", "positions", "targets"):
             assert getattr(one, name).tolist() == getattr(other, name).tolist(), name
 
 

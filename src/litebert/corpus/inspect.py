@@ -80,7 +80,9 @@ def inspect(
     max_length: int = 128,
     samples: int = 4,
 ) -> StoreReport:
-    """Say what a store holds.
+    """Show what a store holds: sizes, lengths, unknown tokens, a sample.
+
+    Example: litebert inspect corpus --input-format albert
 
     Args:
         stores: The folder of a store, or of all parts of one.

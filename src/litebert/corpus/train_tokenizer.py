@@ -29,7 +29,9 @@ def train_tokenizer(
     on_error: str = "stop",
     on_progress: Callable[[str], None] = lambda text: None,
 ) -> Tokenizer:
-    """Train a tokenizer on raw text, and write its folder.
+    """Train a tokenizer on your own text.
+
+    Example: litebert tokenizer train articles.jsonl.gz --out my-tokenizer --vocab-size 8000
 
     Args:
         inputs: Files, folders, globs, "-" or "hf:NAME": whatever `prepare` reads.

@@ -162,7 +162,9 @@ class TokenizedText:
 
 
 def show_tokenizer(tokenizer: str | Path | Tokenizer, text: str) -> TokenizedText:
-    """Show the tokens of a text: ids, places in the original, word starts.
+    """Show the tokens of a text: ids, offsets into the original, word starts.
+
+    Example: litebert tokenizer show spiece.model "Hello, my dog is cute"
 
     Args:
         tokenizer: A tokenizer, or the folder or file to open one from.

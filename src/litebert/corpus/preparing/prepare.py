@@ -83,10 +83,14 @@ def prepare(
     chunk_bytes: int = CHUNK_BYTES,
     on_progress: Callable[[PrepareProgress], None] = lambda progress: None,
 ) -> PreparedStore:
-    """Turn raw text into a store; continues what an earlier, interrupted run began.
+    """Turn raw text into a store of token ids, for pretraining.
 
-    With more than one worker a script of yours must guard its main part with
-    `if __name__ == "__main__":`, because the workers import it.
+    Streams in bounded memory, and can be stopped at any time: the same command resumes where it
+    was. Documents and sentences are kept; segments and masks are made when training. With more than
+    one worker a script of yours must guard its main part with `if __name__ == "__main__":`, because
+    the workers import it.
+
+    Example: litebert prepare wiki/*.jsonl.gz --tokenizer my-tokenizer --out corpus
 
     Args:
         inputs: Files, folders or globs (txt, jsonl, csv, tsv, parquet; also .gz, .xz, .zst), "-"

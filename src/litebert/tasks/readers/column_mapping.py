@@ -49,8 +49,9 @@ class ColumnMapping:
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
-    def build(cls, given: GivenColumns) -> ColumnMapping:
+    def build(cls, given: GivenColumns | None) -> ColumnMapping:
         """From {"text": "body", "options": ["a", "b"]}, or ["text=body", "options=a,b"]."""
+        given = given or ()
         if not isinstance(given, Mapping):
             wrong = [pair for pair in given if "=" not in pair]
             if wrong:
