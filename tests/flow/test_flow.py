@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 import transformers
-from litebert.demo.reviews import reviews_file
 
 import litebert
+from litebert.demos.reviews import reviews_file
 from litebert.train.evaluate import HeldOutReport
 from litebert.train.metrics import read_metrics
 
@@ -51,8 +51,7 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for kind in sorted(set(KINDS.values())):
         tokenizer, made[kind] = folder / f"{kind}-tokenizer", folder / kind
         litebert.train_tokenizer([str(text)], tokenizer, kind=kind, vocab_size=1000)
-        settings = {"held_out": 0.1}
-        litebert.prepare([str(text)], tokenizer, made[kind], **settings, num_workers=1)
+        litebert.prepare([str(text)], tokenizer, made[kind], held_out=0.1, num_workers=1)
     return made
 
 
