@@ -65,10 +65,10 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         (["albert-tiny", "--budget", "_tok"], ["'_tok'", "200Mtok"]),
         (["albert-tiny", "--budget", ""], ["''", "200Mtok"]),
         (["albert-tiny", "--budget", "2h"], ["time", "--measure"]),
-        (["albert-tiny", "--length", "513"], ["length 513", "1 to 512"]),
-        (["roberta-base", "--length", "513"], ["length 513", "1 to 512"]),
-        (["albert-tiny", "--length", "0"], ["length 0"]),
-        (["albert-tiny", "--batch", "0"], ["batch 0"]),
+        (["albert-tiny", "--max-length", "513"], ["max_length 513", "8 to 512"]),
+        (["roberta-base", "--max-length", "513"], ["max_length 513", "8 to 512"]),
+        (["albert-tiny", "--max-length", "0"], ["max_length 0"]),
+        (["albert-tiny", "--batch-size", "0"], ["batch_size 0"]),
         (["albert-tiny", "--precision", "fp8"], ["'fp8'", "bf16"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -104,7 +104,7 @@ def test_bad_plans(arguments: list[str], words: list[str], refused: Refused) -> 
         ("model.vocab_size=1000000000000000000", ["vocab_size", "1000000000000000000"]),
         ("model.hidden_size=1000000000000", ["hidden_size", "1000000000000"]),
         ("model=5", ["model = 5"]),
-        ('heads=["masked_langage"]', ["'masked_langage'", "did you mean 'masked_lm'?"]),
+        ('objectives=["masked_langage"]', ["'masked_langage'", "did you mean 'masked_lm'?"]),
     ],
 )
 def test_bad_sets(assignment: str, words: list[str], refused: Refused) -> None:

@@ -539,10 +539,10 @@ def test_bucket_by_length_takes_every_sequence_once_and_keeps_the_budget() -> No
 
 
 def test_padding_a_batch_and_back(store: Store, masker: Masker) -> None:
-    pad = store.tokenizer.special.pad
+    pad_id = store.tokenizer.special.pad
     for batch in make(store, masker, batch_by="tokens", epochs=1):
         for length in (None, 48, 60):
-            wide = pad(batch, pad, length)
+            wide = pad(batch, pad_id, length)
             width = length or int(batch.lengths.max())
             assert (
                 wide.ids.shape
@@ -556,7 +556,7 @@ def test_padding_a_batch_and_back(store: Store, masker: Masker) -> None:
             ).all()  # real tokens come first
             assert wide.ids[wide.attention_mask].tolist() == batch.ids.tolist()
             assert wide.token_types[wide.attention_mask].tolist() == batch.token_types.tolist()
-            assert (wide.ids[~wide.attention_mask] == pad).all()
+            assert (wide.ids[~wide.attention_mask] == pad_id).all()
             assert not wide.token_types[~wide.attention_mask].any()
             assert wide.attention_mask.flat[wide.positions].all()
             flat = np.zeros(len(batch) * width, dtype=bool)
@@ -654,7 +654,7 @@ def test_real_text(real_data: Path, tmp_path: Path) -> None:
         chunk_bytes=2**18,
         num_workers=1,
     ).store
-    masker = Masker(Masking(most=20), made.tokenizer)
+    masker = Masker(Masking(max_predictions=20), made.tokenizer)
     special = made.tokenizer.special
     labels = Counter()
     for length in (128, 512):

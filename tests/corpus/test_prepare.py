@@ -489,7 +489,7 @@ def test_a_masker_belongs_to_its_tokenizer(reference: Path, tmp_path: Path) -> N
     masker = Masker(Masking(), store.tokenizer)
     state = Loader(store, settings, masker).state()
     with pytest.raises(SettingsError, match="masking"):
-        Loader(store, settings, Masker(Masking(share=0.5), store.tokenizer)).restore(state)
+        Loader(store, settings, Masker(Masking(fraction=0.5), store.tokenizer)).restore(state)
     pieces = (reference / "tokenizer" / "vocab.txt").read_text() + "another\n"
     (tmp_path / "vocab.txt").write_text(pieces)
     other = load_tokenizer(tmp_path / "vocab.txt")

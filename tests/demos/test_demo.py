@@ -8,13 +8,14 @@ import re
 from pathlib import Path
 
 import pytest
-from litebert.demos.drawing import bars, lines
-from litebert.tasks.scores.intervals import Interval
 
 import litebert
 from litebert.base.errors import LitebertError, SettingsError
-from litebert.demos import compare, reviews, road
-from litebert.demos.compare import ALL, Cell, Job, Plan
+from litebert.base.intervals import Interval
+from litebert.demos import compare, film_reviews, reviews
+from litebert.demos.baseline import baseline_accuracies
+from litebert.demos.charts import bars, line
+from litebert.demos.compare import ALL, BASELINE, Cell, ComparisonPlan, Job
 from litebert.demos.findings import rows_of, verdict
 from litebert.demos.reviews import read_sentences
 
@@ -23,7 +24,7 @@ REVIEWS = 300
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few reviews, few pieces, few steps."""
+    """Few reviews, few tokens, few steps."""
     whole = reviews._rows
 
     def few() -> list[dict[str, str]]:
@@ -34,45 +35,50 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         path.write_text("".join(lines), encoding="utf-8")
         return len(lines)
 
-    monkeypatch.setattr(road, "write_texts", write)
-    monkeypatch.setattr(road, "VOCABULARY", 600)
-    monkeypatch.setattr(road, "HELD_OUT", 0.1)
-    monkeypatch.setattr(road, "SHORTEST", 1)
-    monkeypatch.setattr(road, "LOOKS", 40)
-    monkeypatch.setattr(road, "SCALES", (road.Scale(0, 0.5, Plan({200: 2}, (1e-3,), 2)),))
+    monkeypatch.setattr(film_reviews, "write_texts", write)
+    monkeypatch.setattr(film_reviews, "VOCAB_SIZE", 600)
+    monkeypatch.setattr(film_reviews, "HELD_OUT", 0.1)
+    monkeypatch.setattr(film_reviews, "MIN_BUDGET", 1)
+    monkeypatch.setattr(film_reviews, "SEQUENCES", 40)
+    monkeypatch.setattr(
+        film_reviews, "SCALES", (film_reviews.Scale(0, 0.5, ComparisonPlan({200: 2}, (1e-3,), 2)),)
+    )
 
 
 def test_the_road_goes_from_text_to_a_report(
     small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = road.demo(tmp_path, "8s")
+    found = film_reviews.demo(out=tmp_path, budget="8s")
     assert found is not None
     assert [row.labels for row in found.rows] == [200]
-    assert list(found.rows[0].accuracies) == [road.RANDOM, road.VECTORS, road.PRETRAINED]
-    assert 0.4 < found.rows[0].accuracies[road.PRETRAINED].value < 0.7
+    assert list(found.rows[0].accuracies) == [
+        BASELINE, film_reviews.RANDOM, film_reviews.VECTORS, film_reviews.PRETRAINED,
+    ]  # fmt: skip
+    assert 0.4 < found.rows[0].accuracies[film_reviews.PRETRAINED].value < 0.7
     page = (tmp_path / "8s" / "report.html").read_text(encoding="utf-8")
-    for heading in ("worth", "Pretraining", "behind a mask", "came first", "Parameters", "Go on"):
+    for heading in ("worth", "Pretraining", "behind a mask", "came first", "Parameters", "Next"):
         assert heading in page
     assert page.count("<svg") == page.count("</svg>") == 3
-    assert not re.search(r"https?://|<script", page), "the page needs nothing but itself"
+    loaded = re.findall(r"(?:src|href)=[\"']?https?://|<script|@import", page)
+    assert not loaded, "the page needs nothing but itself"
 
     table = tmp_path / "mine.csv"
     with table.open("w", newline="") as stream:
         csv.writer(stream).writerows([["text"], ["a dull film"], ["wonderful"]])
-    guesses = litebert.predict([tmp_path / "8s" / "sentiment"], table)
-    assert {guess["label"] for guess in guesses} <= {"praise", "blame"}
+    predictions = litebert.predict([tmp_path / "8s" / "sentiment"], table)
+    assert {one.label for one in predictions} <= {"praise", "blame"}
 
     # Nothing is done twice: with fine-tuning made impossible the same comes out.
-    monkeypatch.setattr(compare, "ProcessPoolExecutor", pytest.fail)
-    again = road.demo(tmp_path, "8s")
+    monkeypatch.setattr(compare, "ProcessPool", pytest.fail)
+    again = film_reviews.demo(out=tmp_path, budget="8s")
     assert again is not None
-    assert again.as_json() == found.as_json()
+    assert again.as_dict() == found.as_dict()
 
 
 def test_a_budget_that_is_no_time_is_refused(tmp_path: Path) -> None:
     for budget in ("5Mtok", "3s", "soon"):
         with pytest.raises(SettingsError, match="budget"):
-            road.demo(tmp_path, budget)
+            film_reviews.demo(out=tmp_path, budget=budget)
     assert not list(tmp_path.iterdir())
 
 
@@ -81,8 +87,8 @@ def test_sentences_are_parted_once_and_drawn_by_seed() -> None:
     ids = [example.id for part in (parts.train, parts.dev, parts.test) for example in part]
     assert len(ids) == len(set(ids)) == 8530
     assert (len(parts.train), len(parts.dev), len(parts.test)) == (6000, 530, 2000)
-    assert parts.some(200, 1) == parts.some(200, 1) != parts.some(200, 2)
-    assert sorted(parts.some(ALL, 3)) == list(range(6000))
+    assert parts.choose(200, 1) == parts.choose(200, 1) != parts.choose(200, 2)
+    assert sorted(parts.choose(ALL, 3)) == list(range(6000))
 
 
 def test_without_the_package_the_demo_says_what_to_install(
@@ -107,20 +113,27 @@ def test_the_verdict_says_what_the_intervals_show() -> None:
     assert "is behind" in verdict(behind)[0]
 
 
-def test_charts_keep_to_their_paper_and_escape_names() -> None:
-    drawn = lines([("a<b", [(0.0, 6.5), (4.0, 5.0)])], "minutes", (6.6, "guessing"))
+def test_charts_stand_alone_and_escape_names() -> None:
+    drawn = line([(0.0, 6.5), (4.0, 5.0)], "minutes", (6.6, "chance<"))
     drawn += bars([("200", [Interval(0.6, 0.58, 0.62), Interval(0.7, 0.5, 0.9)])], ["a<b", "c"])
+    assert drawn.count("<svg") == drawn.count("</svg>") == 2
     assert "a<b" not in drawn
     assert "a&lt;b" in drawn
-    for name, most in (("x", 460), ("y", 240), ("y1", 240), ("y2", 240), ("x1", 460)):
-        for value in re.findall(rf' {name}="([-0-9.]+)"', drawn):
-            assert 0 <= float(value) <= most
-    assert lines([("nothing", [])], "minutes") == "<p>no measurements</p>"
+    assert "chance&lt;" in drawn
+
+
+def test_the_baseline_learns_words_and_is_measured_on_every_set() -> None:
+    texts = ["a good film", "good and warm", "a bad film", "bad and cold"] * 5
+    labels = ["praise", "praise", "blame", "blame"] * 5
+    seen, swapped = (["good story", "bad story"], ["praise", "blame"]), (["good"], ["blame"])
+    assert baseline_accuracies(texts, labels, [seen, swapped]) == [1.0, 0.0]
 
 
 def test_more_time_is_worth_a_larger_model_and_a_closer_look() -> None:
-    minutes = [road.scale_of(60 * budget) for budget in (1, 10, 60)]
+    minutes = [film_reviews.scale_of(60 * budget) for budget in (1, 10, 60)]
     assert [len(scale.plan.steps) for scale in minutes] == [2, 3, 3]
-    assert [len(scale.plan.rates) for scale in minutes] == [1, 2, 3]
-    widths = [litebert.load_preset(road.PRESET, s.sets).model.hidden_size for s in minutes]
+    assert [len(scale.plan.learning_rates) for scale in minutes] == [1, 2, 3]
+    widths = [
+        litebert.load_preset(film_reviews.PRESET, s.overrides).model.hidden_size for s in minutes
+    ]
     assert widths == [128, 128, 256]

@@ -17,7 +17,8 @@ from litebert.finetuning.runs import RunResult
 from litebert.inference.evaluate import evaluate_task
 from litebert.inference.predict import predict
 from litebert.model.model import Model
-from litebert.tasks.data import DataSource, TaskData, open_data
+from litebert.tasks.data import TaskData, open_data
+from litebert.tasks.source import DataSource
 from litebert.train.callbacks import Callback
 from tests.tasks.small import TASKS, recipe, sentence, write_start
 from tests.test_cli import run

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from litebert.base.errors import FormatError
-from litebert.tasks.readers.column_mapping import ColumnMapping
 from litebert.tasks.readers.conll import read_conll
 from litebert.tasks.readers.text_file import Say, quiet
+from litebert.tasks.source import DataSource
 from litebert.tasks.tagging import TaggedExample, Tagging
 
 CONLL = """-DOCSTART- -X- -X- O
@@ -24,7 +24,7 @@ Basel  NNP  B-NP  B-LOC
 
 
 def read(path: Path, *, needs_tags: bool = True, say: Say = quiet) -> list[TaggedExample]:
-    return Tagging.read_file(path, ColumnMapping(), labelled=needs_tags, repair=False, say=say)
+    return Tagging.read_file(path, DataSource(), labelled=needs_tags, say=say)
 
 
 def save(folder: Path, text: str) -> Path:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from litebert.base.errors import FormatError, SettingsError
-from litebert.tasks.data import DataSource, open_data, read_split
+from litebert.tasks.data import open_data, read_split
 from litebert.tasks.registry import build_task
+from litebert.tasks.source import DataSource
 from litebert.tasks.task import TaskSettings
 from tests.tasks.small import sentence, settings
 
@@ -86,6 +87,8 @@ def test_published_folders_are_found_for_measuring(tmp_path: Path) -> None:
         update={"name": "ner"}
     )
     write(tmp_path / "dev.txt", "Ann B-PER")
+    assert len(split_of(ner, tmp_path)) == 1
+    (tmp_path / "dev.txt").rename(tmp_path / "dev.tsv")  # columns still, and no table
     assert len(split_of(ner, tmp_path)) == 1
     squad = settings("qa", metrics=("f1",)).model_copy(update={"name": "squad-1.1"})
     question = {"id": "q", "question": "who?", "answers": [{"text": "Ann", "answer_start": 0}]}

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from litebert.tasks.cross_entropy import cross_entropy
 
 import litebert
 from litebert.base.batches import Batch
@@ -24,6 +23,7 @@ from litebert.inference.evaluate import evaluate_task
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
+from litebert.model.objective import cross_entropy_term
 from litebert.tasks.features import NO_LABEL, Features, Sequences, encode_all
 from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role, role
 from litebert.tasks.readers.rows import Table
@@ -67,17 +67,13 @@ class Ranking(Task[RankingSettings, RankingExample, RankingPrediction]):
         return role("query", "query"), candidates, ID, role("best", "best", "labelled")
 
     @classmethod
-    def from_table(
-        cls, table: Table, columns: ColumnMapping, *, labelled: bool, say: Say
-    ) -> list[RankingExample]:
+    def from_table(cls, table: Table, *, labelled: bool, say: Say) -> list[RankingExample]:
         examples = []
         for row in table.rows:
-            texts = tuple(row.text(column) for column in columns.columns["candidates"])
-            label = row.label(columns["best"], needed=labelled)
+            label = row.label("best", needed=labelled)
             best = None if label is None else ord(label) - ord("a")
-            examples.append(
-                RankingExample(row.id, row.text(columns["query"]), texts, best, row.where)
-            )
+            texts = row.texts("candidates")
+            examples.append(RankingExample(row.id, row.text("query"), texts, best, row.where))
         return examples
 
     @classmethod
@@ -106,7 +102,7 @@ class Ranking(Task[RankingSettings, RankingExample, RankingPrediction]):
 
     def term(self, model: Model, state: State, inputs: Inputs) -> Term:
         logits = model.head(self.head)(state).view(-1, self.settings.candidates)
-        return cross_entropy(logits, inputs.labels.view(-1, self.settings.candidates)[:, 0])
+        return cross_entropy_term(logits, inputs.labels.view(-1, self.settings.candidates)[:, 0])
 
     def chance_loss(self, features: Features) -> float:
         return math.log(self.settings.candidates)

@@ -15,9 +15,7 @@ from hypothesis import given, settings
 from litebert.base.errors import SettingsError
 from litebert.tasks.metrics.squad import (
     Version,
-    answer_f1,
     best_threshold,
-    exact_match,
     normalize_answer,
     score_questions,
     silence,
@@ -33,6 +31,14 @@ words = st.sampled_from(
 )
 texts = st.lists(words, max_size=5).map(" ".join)
 questions = st.lists(st.tuples(st.lists(texts, max_size=3), texts), min_size=1, max_size=8)
+
+
+def exact_match(gold: str, prediction: str) -> float:
+    return score_questions({"q": [gold]}, {"q": prediction}, "1.1").exact[0]
+
+
+def answer_f1(gold: str, prediction: str, version: Version = "2.0") -> float:
+    return score_questions({"q": [gold]}, {"q": prediction}, version).f1[0]
 
 
 @pytest.mark.parametrize(
@@ -125,11 +131,11 @@ def test_version_1_1(rows: list[tuple[list[str], str]]) -> None:
 
 
 GOLDS = {"a": ["Paris", "the city of Paris"], "b": ["1066"], "c": [], "d": [], "e": ["."]}
-GUESSES = {"a": "city Paris", "b": "1066.", "c": "", "d": "London", "e": ""}
+PREDICTIONS = {"a": "city Paris", "b": "1066.", "c": "", "d": "London", "e": ""}
 
 
 def test_version_2_0_by_hand() -> None:
-    found = squad_v2(GOLDS, GUESSES)
+    found = squad_v2(GOLDS, PREDICTIONS)
     assert found == pytest.approx(
         {
             "exact": 60.0, "f1": 100 * (0.8 + 1 + 1 + 0 + 1) / 5, "total": 5,
@@ -148,11 +154,11 @@ def test_a_side_without_questions_is_not_reported() -> None:
 
 def test_a_threshold_is_what_is_just_still_answered() -> None:
     odds = {"a": 0.5, "b": -1.0, "c": 3.0, "d": 0.6, "e": 2.0}
-    found = squad_v2(GOLDS, GUESSES, odds, 0.5)
+    found = squad_v2(GOLDS, PREDICTIONS, odds, 0.5)
     assert (found["NoAns_exact"], found["HasAns_f1"]) == pytest.approx((100.0, 180 / 3))
-    assert silence(GUESSES, odds, 0.5) == GUESSES | {"d": "", "c": "", "e": ""}
+    assert silence(PREDICTIONS, odds, 0.5) == PREDICTIONS | {"d": "", "c": "", "e": ""}
     assert (found["best_f1"], found["best_f1_thresh"]) == pytest.approx((100 * 3.8 / 5, 0.5))
-    lower = squad_v2(GOLDS, GUESSES, odds, 0.4)
+    lower = squad_v2(GOLDS, PREDICTIONS, odds, 0.4)
     assert lower["HasAns_f1"] == pytest.approx(100 / 3)
     assert lower["best_f1"] == found["best_f1"]  # found on the predictions as they were
 
@@ -240,15 +246,15 @@ def test_what_is_missing_is_said() -> None:
     ):
         squad_v2(GOLDS, dict.fromkeys("abce", ""))
     with pytest.raises(SettingsError, match="4 of 5 questions have no no-answer score"):
-        squad_v2(GOLDS, GUESSES, {"a": 0.0})
+        squad_v2(GOLDS, PREDICTIONS, {"a": 0.0})
     with pytest.raises(SettingsError, match="0 of 0 questions"):
         squad_v1({}, {})
     with pytest.raises(SettingsError, match="question c has no gold answer"):
-        squad_v1(GOLDS, GUESSES)
+        squad_v1(GOLDS, PREDICTIONS)
     with pytest.raises(SettingsError, match=r"threshold = 0\.5 needs"):
-        squad_v2(GOLDS, GUESSES, threshold=0.5)
+        squad_v2(GOLDS, PREDICTIONS, threshold=0.5)
     with pytest.raises(SettingsError, match="infinite or not a number"):
-        squad_v2(GOLDS, GUESSES, dict.fromkeys(GOLDS, float("nan")))
+        squad_v2(GOLDS, PREDICTIONS, dict.fromkeys(GOLDS, float("nan")))
 
 
 def test_golds_of_examples() -> None:

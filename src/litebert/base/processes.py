@@ -55,8 +55,9 @@ class ProcessPool:
     def __enter__(self) -> Self:
         context = get_context("spawn")
         ours, self._lifeline = context.Pipe(duplex=False)
+        initial: Any = (ours, *self._initial)
         self._executor = ProcessPoolExecutor(
-            self._workers, mp_context=context, initializer=_begin, initargs=(ours, *self._initial)
+            self._workers, mp_context=context, initializer=_begin, initargs=initial
         )
         return self
 

@@ -16,12 +16,12 @@ IntArray = NDArray[np.int64]
 
 def offsets(lengths: ArrayLike) -> IntArray:
     """Where rows of the given lengths begin, and the end of the last."""
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
+    return np.cumsum(np.append(0, lengths), dtype=np.int64)
 
 
 def row_ids(lengths: ArrayLike) -> IntArray:
     """The row of each element."""
-    lengths = np.asarray(lengths)
+    lengths = np.asarray(lengths, np.int64)
     return np.repeat(np.arange(len(lengths)), lengths)
 
 
@@ -32,6 +32,6 @@ def positions_within(lengths: ArrayLike) -> IntArray:
 
 def ranges(starts: ArrayLike, lengths: ArrayLike) -> IntArray:
     """Indices start, start + 1, … of every row, end to end: gathers rows out of another array."""
-    lengths = np.asarray(lengths)
+    lengths = np.asarray(lengths, np.int64)
     edges = offsets(lengths)
     return np.repeat(np.asarray(starts) - edges[:-1], lengths) + np.arange(edges[-1])

@@ -27,7 +27,12 @@ def presets() -> dict[str, str]:
 
 
 def load_preset(name: str, overrides: Iterable[str] = ()) -> Preset:
-    """A preset by its shipped name or by the path of a TOML file, with `--set` values on top."""
+    """Open a preset.
+
+    Args:
+        name: A shipped preset, or the path of a TOML file.
+        overrides: Settings on top, as in `--set`: "model.hidden_size=256".
+    """
     overrides = tuple(overrides)
     preset = Preset.build(merge(_read(name), parse_overrides(overrides)), where=name)
     reshaped = [change for change in overrides if change.startswith("model.")]

@@ -57,8 +57,8 @@ class StoreReport:
     tokens: int
     duplicates: int
     train_documents: int
-    held_out_documents: int
     train_tokens: int
+    held_out_documents: int
     held_out_tokens: int
     unknown_fraction: float
     vocab_used: int  # tokens of the vocabulary that occur
@@ -92,7 +92,6 @@ def inspect(
     store = open_store(*stores)
     if check:
         store.check()
-    total, tokenizer = store.total, store.tokenizer
     splits = {"train": np.zeros(2, np.int64), "held_out": np.zeros(2, np.int64)}
     sentences, documents = np.zeros(BINS, np.int64), np.zeros(BINS, np.int64)
     used = np.zeros(store.info.vocab_size, bool)
@@ -105,28 +104,21 @@ def inspect(
         sentences += _histogram(np.diff(shard.sentences.astype(np.int64)))
         documents += _histogram(tokens)
         used[np.unique(shard.ids)] = True
-    (train_documents, train_tokens), (held_out_documents, held_out_tokens) = (
-        sums.tolist() for sums in splits.values()
-    )
+    total, tokenizer = store.total, store.tokenizer
+    counts: dict[str, Any] = total.model_dump(exclude={"blocks", "unknown_tokens"})
+    for split, sums in splits.items():
+        counts[f"{split}_documents"], counts[f"{split}_tokens"] = sums.tolist()
     return StoreReport(
+        **counts,
         folders=[str(folder) for folder in store.folders],
         shards=len(store.paths),
         parts=[len(store.folders), store.info.part[1]],
         tokenizer=TokenizerReport(
             tokenizer.kind, tokenizer.normalization, tokenizer.vocab_size, store.info.tokenizer
         ),
-        text_bytes=total.text_bytes,
-        documents=total.documents,
-        sentences=total.sentences,
-        tokens=total.tokens,
         duplicates=store.duplicates,
-        train_documents=train_documents,
-        held_out_documents=held_out_documents,
-        train_tokens=train_tokens,
-        held_out_tokens=held_out_tokens,
         unknown_fraction=total.unknown_tokens / max(total.tokens, 1),
         vocab_used=int(used.sum()),
-        skipped=total.skipped,
         sentence_tokens=_named(sentences),
         document_tokens=_named(documents),
         sample=sample_text(store),

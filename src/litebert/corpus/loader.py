@@ -64,9 +64,7 @@ class LoaderSettings(DataSettings):
     split: Split = Field(
         default="train", description="documents to train on, held-out ones, or all"
     )
-    seed: int = Field(
-        default=0, ge=0, lt=2**64, description="of samples, masks and order"
-    )
+    seed: int = Field(default=0, ge=0, lt=2**64, description="of samples, masks and order")
 
 
 class LoaderPosition(Settings):

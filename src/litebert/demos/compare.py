@@ -52,7 +52,7 @@ def describe_labels(labels: int) -> str:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ComparisonPlan:
     """How much is compared."""
 
     steps: dict[int, int]  # of fine-tuning, by the number of labels
@@ -105,7 +105,9 @@ Results = dict[Job, dict[str, float]]
 Progress = Callable[[Job, float], None]
 
 
-def compare(arms: dict[str, Path], plan: Plan, out: Path, progress: Progress) -> list[Cell]:
+def compare(
+    arms: dict[str, Path], plan: ComparisonPlan, out: Path, progress: Progress
+) -> list[Cell]:
     """Fine-tune every arm (a model folder each) with every number of labels; the rival first.
 
     Models of the last arm with the most labels are kept.

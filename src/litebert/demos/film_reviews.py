@@ -26,7 +26,7 @@ from litebert.base.files import json_text, lock_folder, read_json, write_atomic
 from litebert.configs.load import load_preset
 from litebert.corpus.preparing.prepare import prepare
 from litebert.corpus.train_tokenizer import train_tokenizer
-from litebert.demos.compare import ALL, Cell, Job, Plan, compare
+from litebert.demos.compare import ALL, Cell, ComparisonPlan, Job, compare
 from litebert.demos.findings import Findings, rows_of
 from litebert.demos.report import render_report
 from litebert.demos.reviews import write_texts
@@ -72,14 +72,14 @@ class Scale:
 
     seconds: float  # of budget, from which on
     pretraining: float
-    plan: Plan
+    plan: ComparisonPlan
     overrides: tuple[str, ...] = ()
 
 
 SCALES = (
-    Scale(1800, 0.6, Plan({200: 60, 1000: 120, ALL: 400}, (2e-4, 4e-4, 8e-4), 5), LARGER),
-    Scale(240, 0.5, Plan({200: 60, 1000: 120, ALL: 250}, (5e-4, 1e-3), 5)),
-    Scale(0, 0.5, Plan({200: 30, 1000: 60}, (1e-3,), 3)),
+    Scale(1800, 0.6, ComparisonPlan({200: 60, 1000: 120, ALL: 400}, (2e-4, 4e-4, 8e-4), 5), LARGER),
+    Scale(240, 0.5, ComparisonPlan({200: 60, 1000: 120, ALL: 250}, (5e-4, 1e-3), 5)),
+    Scale(0, 0.5, ComparisonPlan({200: 30, 1000: 60}, (1e-3,), 3)),
 )
 
 

@@ -26,9 +26,10 @@ from litebert.finetuning.runs import FeaturedExamples, RunResult, RunSetup, run_
 from litebert.inference.model_folder import open_tokenizer
 from litebert.model.folder import MODEL, find_model_folder
 from litebert.model.model import Model
-from litebert.tasks.data import DataSource, TaskData, open_data
+from litebert.tasks.data import TaskData, open_data
 from litebert.tasks.features import Features
 from litebert.tasks.registry import build_task
+from litebert.tasks.source import DataSource
 from litebert.tasks.task import Task
 from litebert.text.tokenizer import Tokenizer
 from litebert.train.callbacks import Callback, CallbackList

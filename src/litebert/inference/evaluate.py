@@ -9,8 +9,8 @@ from typing import Any
 
 from litebert.base.intervals import Interval
 from litebert.inference.predict import ask
-from litebert.tasks.data import DataSource
 from litebert.tasks.readers.text_file import Say, quiet
+from litebert.tasks.source import DataSource
 from litebert.tasks.task import Scores
 
 

@@ -14,10 +14,11 @@ from litebert.inference.model_folder import open_tokenizer, task_of
 from litebert.inference.run import predict_examples
 from litebert.model.folder import find_model_folder
 from litebert.model.model import Model
-from litebert.tasks.data import DataSource, read_split
+from litebert.tasks.data import read_split
 from litebert.tasks.featurize import make_features
 from litebert.tasks.published.registry import PUBLISHED
 from litebert.tasks.readers.text_file import Say, quiet
+from litebert.tasks.source import DataSource
 from litebert.tasks.task import Prediction, Task
 
 

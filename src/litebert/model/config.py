@@ -46,9 +46,7 @@ class EncoderConfig(Settings):
     attention_probs_dropout_prob: float = Field(default=0.0, ge=0, lt=1)
     classifier_dropout_prob: float = Field(default=0.1, ge=0, lt=1)
     layer_norm_eps: float = Field(default=1e-12, gt=0)
-    initializer_range: float = Field(
-        default=0.02, gt=0, description="std of the truncated normal"
-    )
+    initializer_range: float = Field(default=0.02, gt=0, description="std of the truncated normal")
     pad_token_id: int = Field(default=0, ge=0)
     projection: bool | None = Field(
         default=None, description="the E->H map; by default there is one only where E and H differ"

@@ -19,7 +19,7 @@ from litebert.model.config import EncoderConfig
 from litebert.model.tensor_names import (
     ARCHITECTURES,
     Architecture,
-    Row,
+    TensorRow,
     architecture_for,
     encoder_rows,
     head_rows,
@@ -229,7 +229,7 @@ def _pooler_name(
     return None
 
 
-def _take(rows: list[Row], theirs: dict[str, Tensor], where: str) -> dict[str, Tensor]:
+def _take(rows: list[TensorRow], theirs: dict[str, Tensor], where: str) -> dict[str, Tensor]:
     """Move tensors from their names to ours; what layers share must be the same everywhere."""
     gathered: dict[str, dict[int | None, Tensor]] = {}
     for ours, third, name in rows:

@@ -177,5 +177,9 @@ def _initialize(module: nn.Module, std: float, generator: torch.Generator) -> No
 
 
 def load(folder: str | Path) -> Model:
-    """Open a model folder: ours, or one that `transformers` saved."""
+    """Open a model folder.
+
+    Args:
+        folder: Ours, or one that `transformers` saved.
+    """
     return Model.load(folder)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from litebert.model.config import EncoderConfig, group_of_layer
 
 
-class Row(NamedTuple):
+class TensorRow(NamedTuple):
     """One tensor over there, and what it is here."""
 
     ours: str
@@ -173,22 +173,24 @@ def layout_groups(config: EncoderConfig) -> int:
     return groups if exact and groups == config.ffn_groups else layers
 
 
-def encoder_rows(config: EncoderConfig) -> list[Row]:
+def encoder_rows(config: EncoderConfig) -> list[TensorRow]:
     """Rows of embeddings, projection and blocks, with the family's prefix over there."""
     rows = []
     for ours, theirs in [("token", "word"), ("position", "position"), ("segment", "token_type")]:
         rows.append(
-            Row(f"encoder.embeddings.{ours}.weight", None, f"embeddings.{theirs}_embeddings.weight")
+            TensorRow(
+                f"encoder.embeddings.{ours}.weight", None, f"embeddings.{theirs}_embeddings.weight"
+            )
         )
     rows += _dense("encoder.embeddings.norm", None, "embeddings.LayerNorm")
     if config.has_projection:
         rows += _dense("encoder.projection", None, _PROJECTION[config.family])
     blocks = _albert_blocks if config.family == "albert" else _bert_blocks
     rows += blocks(config)
-    return [Row(ours, third, f"{config.family}.{theirs}") for ours, third, theirs in rows]
+    return [TensorRow(ours, third, f"{config.family}.{theirs}") for ours, third, theirs in rows]
 
 
-def _albert_blocks(config: EncoderConfig) -> list[Row]:
+def _albert_blocks(config: EncoderConfig) -> list[TensorRow]:
     rows, groups, inner = [], layout_groups(config), config.inner_group_num
     for group in range(groups):
         attention = group_of_layer(group, config.attention_groups, groups) * inner
@@ -200,7 +202,7 @@ def _albert_blocks(config: EncoderConfig) -> list[Row]:
     return rows
 
 
-def _bert_blocks(config: EncoderConfig) -> list[Row]:
+def _bert_blocks(config: EncoderConfig) -> list[TensorRow]:
     rows = []
     for layer in range(config.num_hidden_layers):
         there = f"encoder.layer.{layer}"
@@ -209,18 +211,18 @@ def _bert_blocks(config: EncoderConfig) -> list[Row]:
     return rows
 
 
-def _block(ours: str, theirs: str, table: _Table) -> list[Row]:
+def _block(ours: str, theirs: str, table: _Table) -> list[TensorRow]:
     rows = []
     for (module, third), there in table.items():
         rows += _dense(f"{ours}.{module}", third, f"{theirs}.{there}")
     return rows
 
 
-def _dense(ours: str, third: int | None, theirs: str) -> list[Row]:
-    return [Row(f"{ours}.{kind}", third, f"{theirs}.{kind}") for kind in _DENSE]
+def _dense(ours: str, third: int | None, theirs: str) -> list[TensorRow]:
+    return [TensorRow(f"{ours}.{kind}", third, f"{theirs}.{kind}") for kind in _DENSE]
 
 
-def pooler_rows(theirs: str) -> list[Row]:
+def pooler_rows(theirs: str) -> list[TensorRow]:
     """Rows of the pooler under the name an architecture gives it."""
     return _dense("pooler.dense", None, theirs)
 
@@ -230,7 +232,7 @@ def known_heads(family: str) -> list[str]:
     return list(_HEADS[family])
 
 
-def head_rows(family: str, head: str) -> list[Row]:
+def head_rows(family: str, head: str) -> list[TensorRow]:
     """Rows of one head that both sides have."""
     rows = []
     for module, theirs in _HEADS[family][head].items():
@@ -238,7 +240,7 @@ def head_rows(family: str, head: str) -> list[Row]:
         if module:
             rows += _dense(f"{ours}.{module}", None, theirs)
         else:
-            rows.append(Row(f"{ours}.bias", None, f"{theirs}.bias"))
+            rows.append(TensorRow(f"{ours}.bias", None, f"{theirs}.bias"))
     return rows
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from litebert.reading.decoders import BUFFER_BYTES
 from litebert.reading.streams import DamagedError, Stream
@@ -20,35 +19,32 @@ LARGEST_RECORD = 64 * 2**20
 _SCAN = 2**16  # a boundary is usually near
 
 
-class Boundary(Protocol):
-    """Where documents end in one format; it remembers across pieces what it needs to know."""
+class Boundary:
+    """Where documents end in one format: by default nowhere, the whole file is one document.
 
-    needs_all: bool  # whether bytes before the place of search matter
+    It remembers across pieces what it needs to know.
+    """
+
+    needs_all = False  # whether bytes before the place of search matter
 
     def pass_over(self, piece: bytes) -> None:
         """Take note of bytes in which no boundary is wanted; the search starts after them."""
-        ...
 
     def find(self, piece: bytes) -> int:
         """The end of the first boundary in this piece; 0 if it has none."""
-        ...
+        return 0
 
 
-class LineEnd:
+class LineEnd(Boundary):
     """Every line is a record: JSONL, TSV."""
-
-    needs_all = False
-
-    def pass_over(self, piece: bytes) -> None: ...
 
     def find(self, piece: bytes) -> int:
         return piece.find(b"\n") + 1
 
 
-class BlankLine:
+class BlankLine(Boundary):
     """A line of nothing but white space ends a document."""
 
-    needs_all = False
     _blank = re.compile(rb"\n[ \t\r\f\v]*\n")
     _rest_of_blank = re.compile(rb"[ \t\r\f\v]*\n")
 
@@ -69,7 +65,7 @@ class BlankLine:
         return 0
 
 
-class UnquotedLineEnd:
+class UnquotedLineEnd(Boundary):
     """A newline after an even number of quotes: CSV as RFC 4180 has it."""
 
     needs_all = True
@@ -88,17 +84,6 @@ class UnquotedLineEnd:
             if not self._inside:
                 return newline
         self._inside ^= piece.count(b'"', start) % 2 == 1
-        return 0
-
-
-class EndOfFile:
-    """The whole file is one document."""
-
-    needs_all = False
-
-    def pass_over(self, piece: bytes) -> None: ...
-
-    def find(self, piece: bytes) -> int:
         return 0
 
 
@@ -161,7 +146,7 @@ def split_spans(
         # A little of a record that is too long is enough to show where it starts.
         stop = min(target + BUFFER_BYTES, stream.here)
         yield ByteSpan(start, stop, keeper.take(stop - start), newlines, overlong=True)
-        if isinstance(boundary, EndOfFile):
+        if type(boundary) is Boundary:
             return
         _pass_record(stream, boundary, keeper)
 

@@ -23,7 +23,6 @@ from litebert.reading import hub
 from litebert.reading.boundaries import (
     BlankLine,
     Boundary,
-    EndOfFile,
     LineEnd,
     UnquotedLineEnd,
     first_record,
@@ -58,11 +57,11 @@ class Chunk:
 
     source: Source
     number: int  # within its source
-    first_line: int  # from 1, of the decompressed text; 0: not known (a row's number for Parquet)
-    first_byte: int  # of the decompressed text
-    end_byte: int
-    text: bytes | None  # None: read it from the file
     consumed: int  # bytes of the file on disk up to its end, to show progress
+    first_line: int  # from 1, of the decompressed text; 0: not known (a row's number for Parquet)
+    first_byte: int = 0  # of the decompressed text
+    end_byte: int = 0
+    text: bytes | None = None  # None: read it from the file
     columns: tuple[str, ...] = ()  # of a CSV or TSV table
     row_groups: tuple[int, ...] = ()  # of a Parquet file
     overlong: bool = False  # the last record goes on past the end, beyond the limit
@@ -72,7 +71,7 @@ class Chunk:
 _BOUNDARIES: dict[str, type[Boundary]] = {
     "sentences": BlankLine,
     "paragraphs": BlankLine,
-    "file": EndOfFile,
+    "file": Boundary,
     "jsonl": LineEnd,
     "tsv": LineEnd,
     "csv": UnquotedLineEnd,
@@ -122,16 +121,7 @@ def split_chunks(
 
 def _parquet_chunks(source: Source, settings: ReadSettings, chunk_bytes: int) -> Iterator[Chunk]:
     for number, rows in enumerate(split_row_groups(source.name, settings.field, chunk_bytes)):
-        yield Chunk(
-            source=source,
-            number=number,
-            first_line=rows.first_row + 1,
-            first_byte=0,
-            end_byte=0,
-            text=None,
-            consumed=rows.consumed,
-            row_groups=rows.groups,
-        )
+        yield Chunk(source, number, rows.consumed, rows.first_row + 1, row_groups=rows.groups)
 
 
 def _open(source: Source, settings: ReadSettings) -> Stream:

@@ -57,7 +57,7 @@ def csv_records(text: AnyStr) -> Iterator[tuple[int, AnyStr]]:
     newline: Any
     quote: Any
     newline, quote = (b"\n", b'"') if isinstance(text, bytes) else ("\n", '"')
-    lines: list[AnyStr] = []
+    lines: list[Any] = []
     first, quoted = 0, False
     for number, line in enumerate(text.split(newline), 1):
         lines.append(line)

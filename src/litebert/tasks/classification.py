@@ -25,7 +25,7 @@ from litebert.tasks.metrics.classification import (
 from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role
 from litebert.tasks.readers.rows import Row
 from litebert.tasks.task import Prediction, Term
-from litebert.tasks.texts import LABEL, PAIR, TEXT, TextExample, TextSettings, TextTask
+from litebert.tasks.texts import LABEL, PAIR, TEXT, Examples, TextExample, TextSettings, TextTask
 
 MAX_LABELS = 1000
 
@@ -54,11 +54,11 @@ class Classification(TextTask[LabelPrediction]):
         return TEXT, ID, LABEL
 
     @classmethod
-    def label_in(cls, row: Row, column: str, needed: bool) -> str | None:
-        return row.label(column, needed=needed)
+    def label_in(cls, row: Row, needed: bool) -> str | None:
+        return row.label("label", needed=needed)
 
     @classmethod
-    def settings_for(cls, examples: Sequence[TextExample], path: Path) -> TextSettings:
+    def settings_for(cls, examples: Examples, path: Path) -> TextSettings:
         labels = _labels([str(example.label) for example in examples], path)
         metrics = ("accuracy", "macro_f1")
         return TextSettings(name=cls.kind, kind=cls.kind, metrics=metrics, labels=labels)
@@ -87,15 +87,10 @@ class Classification(TextTask[LabelPrediction]):
     def to_row(self, prediction: LabelPrediction) -> list[float]:
         return list(prediction.probabilities.values())
 
-    def to_numbers(
-        self, examples: Sequence[TextExample], predictions: Sequence[LabelPrediction]
-    ) -> tuple[list[int], list[int]]:
-        labels = [self._number[str(example.label)] for example in examples]
-        return labels, [self._number[prediction.label] for prediction in predictions]
+    def number_of(self, prediction: LabelPrediction) -> int:
+        return self._number[prediction.label]
 
-    def details(
-        self, examples: Sequence[TextExample], predictions: Sequence[LabelPrediction]
-    ) -> dict[str, Any]:
+    def details(self, examples: Examples, predictions: Sequence[LabelPrediction]) -> dict[str, Any]:
         """Precision, recall and F1 of each label, and which is taken for which."""
         numbers, names = self.to_numbers(examples, predictions), self.settings.labels
         return {

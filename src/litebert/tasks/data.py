@@ -8,41 +8,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from litebert.base.errors import FormatError, SettingsError, did_you_mean
 from litebert.tasks.published.registry import PUBLISHED
-from litebert.tasks.readers.column_mapping import ColumnMapping, GivenColumns
 from litebert.tasks.readers.text_file import Say, quiet
 from litebert.tasks.registry import KINDS, build_task
+from litebert.tasks.source import DataSource
 from litebert.tasks.task import Task, TaskSettings
 
 HELD_OUT = 0.1  # fraction of own examples that become the dev set where none is given
 Examples = list[Any]
-
-
-@dataclass(frozen=True)
-class DataSource:
-    """Where examples come from: the folder of a published task, or files of the user's own."""
-
-    data: Path | None = None  # the published task's folder; or what a fine-tuned model is asked
-    train: Path | None = None
-    dev: Path | None = None
-    columns: ColumnMapping = field(default_factory=ColumnMapping)
-    level: str = "all"  # of RACE
-    repair: bool = False  # of SQuAD: move answers that are not at their offset
-
-    @classmethod
-    def build(
-        cls, data: str | Path | None = None, train: str | Path | None = None,
-        dev: str | Path | None = None, columns: GivenColumns = (), level: str = "all",
-        repair: bool = False,
-    ) -> DataSource:  # fmt: skip
-        """From what users give: paths as text, columns as a mapping."""
-        data, train, dev = (None if path is None else Path(path) for path in (data, train, dev))
-        return cls(data, train, dev, ColumnMapping.build(columns), level, repair)
 
 
 @dataclass(frozen=True)
@@ -69,9 +47,7 @@ def open_data(task: str, source: DataSource, say: Say = quiet) -> TaskData:
         raise SettingsError(f"--task {task} needs --data FOLDER, where its published files are")
     published = PUBLISHED[task]
     dev = {
-        split: published.read(
-            source.data, split, labelled=True, level=source.level, repair=source.repair, say=say
-        )
+        split: published.read(source.data, split, source, labelled=True, say=say)
         for split in published.splits
     }
     train = dev.pop("train")
@@ -88,13 +64,9 @@ def read_split(
     path, published = source.data, PUBLISHED.get(task.settings.name)
     assert path is not None
     if published is not None and (path.is_dir() or published.reads_single_files):
-        examples = published.read(
-            path, split, labelled=labelled, level="all", repair=source.repair, say=say
-        )
+        examples = published.read(path, split, source, labelled=labelled, say=say)
     else:
-        examples = task.read_file(
-            path, source.columns, labelled=labelled, repair=source.repair, say=say
-        )
+        examples = task.read_file(path, source, labelled=labelled, say=say)
     _check_asked(task, examples, path, labelled=labelled)
     return examples
 
@@ -107,7 +79,7 @@ def _open_own(kind: type[Task], source: DataSource, say: Say) -> TaskData:
         raise SettingsError(f"--task {kind.kind} needs --train FILE (.csv, .tsv, .jsonl, .parquet)")
 
     def read(path: Path) -> Examples:
-        return kind.read_file(path, source.columns, labelled=True, repair=source.repair, say=say)
+        return kind.read_file(path, source, labelled=True, say=say)
 
     examples = read(source.train)
     if not examples:

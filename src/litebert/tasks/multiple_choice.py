@@ -82,6 +82,10 @@ class ChoicePrediction(Prediction):
     probabilities: tuple[float, ...]
 
 
+Examples = Sequence[ChoiceExample]
+Predictions = Sequence[ChoicePrediction]
+
+
 class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
     """Choose one of several options."""
 
@@ -89,35 +93,30 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
     settings_class = ChoiceSettings
     head = "multiple_choice"
 
-    # --------------------------------------------------------------------------------- examples
-
     @classmethod
     def roles(cls, columns: Sequence[str], given: ColumnMapping) -> tuple[Role, ...]:
         return _OPTIONS, ID, _PASSAGE, _QUESTION, _ANSWER
 
     @classmethod
-    def from_table(
-        cls, table: Table, columns: ColumnMapping, *, labelled: bool, say: Say
-    ) -> list[ChoiceExample]:
+    def from_table(cls, table: Table, *, labelled: bool, say: Say) -> list[ChoiceExample]:
         """A choice for each row; `say` is told how the correct option is told."""
-        passage, question = columns["passage"], columns["question"]
-        if not passage and not question:
+        known = table.rows[0].columns.columns
+        if "passage" not in known and "question" not in known:
             raise FormatError(
                 f"{table.path}: neither a question nor a passage; there are "
                 f"{quoted_list(table.columns)}; say which with `--column question=NAME`"
             )
-        options = [_options(row, columns.columns["options"]) for row in table.rows]
+        options = [_options(row) for row in table.rows]
+        first = len(options[0])
         for row, one in zip(table.rows, options, strict=True):
-            if len(one) != len(options[0]):
-                raise FormatError(
-                    f"{row.where}: {len(one)} options, the first row {len(options[0])}"
-                )
-        answers = _answers(table, options, columns["answer"], labelled, say)
+            if len(one) != first:
+                raise FormatError(f"{row.where}: {len(one)} options, the first row {first}")
+        answers = _answers(table, options, labelled, say)
         return [
             ChoiceExample(
                 id=row.id,
-                passage=row.text(passage) if passage else "",
-                question=row.text(question) if question else "",
+                passage=row.text("passage") if "passage" in known else "",
+                question=row.text("question") if "question" in known else "",
                 options=one,
                 answer=answer,
                 where=row.where,
@@ -126,7 +125,7 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
         ]
 
     @classmethod
-    def settings_for(cls, examples: Sequence[ChoiceExample], path: Path) -> ChoiceSettings:
+    def settings_for(cls, examples: Examples, path: Path) -> ChoiceSettings:
         options = len(examples[0].options)
         return ChoiceSettings(name=cls.kind, kind=cls.kind, metrics=("accuracy",), options=options)
 
@@ -138,9 +137,7 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
         there, wanted = len(example.options), self.settings.options
         return None if there == wanted else f"{there} options; the model chooses among {wanted}"
 
-    # ------------------------------------------------------------------------ features and loss
-
-    def features(self, examples: Sequence[ChoiceExample], tokenizer: Tokenizer) -> Features:
+    def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """A sequence an option; those of a question lie side by side."""
         sequences, truncated = Sequences(tokenizer), 0
         distinct = list(dict.fromkeys(example.passage for example in examples))
@@ -174,30 +171,26 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
     def chance_loss(self, features: Features) -> float:
         return math.log(features.batch.group_size)
 
-    # ------------------------------------------------------------------- predictions and scores
-
     def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
         """Probabilities of the options, one number a sequence."""
         logits = model.head(self.head)(state).view(-1, self.settings.options).float().softmax(-1)
         return list(logits.flatten().cpu().numpy()[:, None])
 
     def decode(
-        self, examples: Sequence[ChoiceExample], features: Features, outputs: Outputs
+        self, examples: Examples, features: Features, outputs: Outputs
     ) -> list[ChoicePrediction]:
         table = np.concatenate(outputs).reshape(len(examples), -1)
         return [_prediction(example.id, row) for example, row in zip(examples, table, strict=True)]
 
-    def merge(self, predictions: Sequence[ChoicePrediction]) -> ChoicePrediction:
+    def merge(self, predictions: Predictions) -> ChoicePrediction:
         """The mean of the options' probabilities."""
         mean = np.mean([prediction.probabilities for prediction in predictions], 0)
         return _prediction(predictions[0].id, mean)
 
-    def all_alike(self, predictions: Sequence[ChoicePrediction]) -> bool:
+    def all_alike(self, predictions: Predictions) -> bool:
         return len({prediction.choice for prediction in predictions}) < 2
 
-    def score(
-        self, examples: Sequence[ChoiceExample], predictions: Sequence[ChoicePrediction]
-    ) -> Scores:
+    def score(self, examples: Examples, predictions: Predictions) -> Scores:
         """Accuracy, for all and by level."""
         labels = np.array([example.answer for example in examples])
         predicted = np.array([prediction.choice for prediction in predictions])
@@ -208,9 +201,7 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
             scores[level] = accuracy(labels[here], predicted[here])
         return scores
 
-    def intervals(
-        self, examples: Sequence[ChoiceExample], predictions: Sequence[ChoicePrediction]
-    ) -> dict[str, Interval]:
+    def intervals(self, examples: Examples, predictions: Predictions) -> dict[str, Interval]:
         pairs = zip(examples, predictions, strict=True)
         return {"accuracy": bootstrap_mean([e.answer == p.choice for e, p in pairs])}
 
@@ -229,10 +220,10 @@ def _prediction(id: str, row: np.ndarray) -> ChoicePrediction:
 Options = tuple[str, ...]
 
 
-def _options(row: Row, columns: Sequence[str]) -> Options:
-    if len(columns) > 1:
-        return tuple(row.text(column) for column in columns)
-    value, where = row.values.get(columns[0]), f"{row.where}: {columns[0]!r}"
+def _options(row: Row) -> Options:
+    if len(row.columns.columns["options"]) > 1:
+        return row.texts("options")
+    value, where = row.get("options"), row.place("options")
     if type(value) is str and value.lstrip().startswith("["):
         value = parse_json(value, where, numbers_as_text=True)
     if not isinstance(value, list):
@@ -245,22 +236,22 @@ def _options(row: Row, columns: Sequence[str]) -> Options:
     return tuple(str(option).strip() for option in value)
 
 
-def _answers(
-    table: Table, options: list[Options], column: str, needed: bool, say: Say
-) -> list[int | None]:
-    told = [row.label(column, needed=needed, what="answer") for row in table.rows]
-    answers: list[int | None] = [None] * len(told)
-    answered = [(n, answer) for n, answer in enumerate(told) if answer is not None]
+def _answers(table: Table, options: list[Options], needed: bool, say: Say) -> list[int | None]:
+    told = [row.label("answer", needed=needed) for row in table.rows]
+    answered = [(answer, one) for answer, one in zip(told, options, strict=True) if answer]
     if not answered:
-        return answers
-    way = _way(table.path, [(answer, options[number]) for number, answer in answered])
-    for number, answer in answered:
-        answers[number] = _place(way, answer, options[number])
-        if answers[number] is None:
+        return [None] * len(told)
+    way = _way(table.path, answered)
+    answers = []
+    for row, answer, one in zip(table.rows, told, options, strict=True):
+        place = _place(way, answer, one) if answer else None
+        if answer and place is None:
             raise FormatError(
-                f"{table.rows[number].where}: {column!r} is {quoted_list((answer,))}, which "
-                f"is none of the {len(options[number])} options by {way}"
+                f"{row.place('answer')} is {quoted_list((answer,))}, which is none of "
+                f"the {len(one)} options by {way}"
             )
+        answers.append(place)
+    column = table.rows[0].columns["answer"]
     say(f"{table.path}: {column!r} tells the correct option by {way}")
     return answers
 

@@ -34,6 +34,7 @@ from litebert.tasks.questions import (
 from litebert.tasks.readers.column_mapping import ColumnMapping, Role
 from litebert.tasks.readers.rows import Table
 from litebert.tasks.readers.text_file import Say
+from litebert.tasks.source import DataSource
 from litebert.tasks.spans import (
     beam_spans,
     conditional_term,
@@ -84,6 +85,10 @@ class AnswerPrediction(Prediction):
     candidates: tuple[AnswerCandidate, ...]
 
 
+Examples = Sequence[QuestionExample]
+Predictions = Sequence[AnswerPrediction]
+
+
 class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction]):
     """Find the answer to a question in a passage, or say that it is not there."""
 
@@ -95,29 +100,25 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
         super().__init__(settings)
         self.head = "conditional_span" if settings.conditional_head else "span"
 
-    # --------------------------------------------------------------------------------- examples
-
     @classmethod
     def roles(cls, columns: Sequence[str], given: ColumnMapping) -> tuple[Role, ...]:
         return ROLES
 
     @classmethod
-    def from_table(
-        cls, table: Table, columns: ColumnMapping, *, labelled: bool, say: Say
-    ) -> list[QuestionExample]:
-        return questions_of(table, columns, needs_answers=labelled, say=say)
+    def from_table(cls, table: Table, *, labelled: bool, say: Say) -> list[QuestionExample]:
+        return questions_of(table, needs_answers=labelled, say=say)
 
     @classmethod
     def read_file(
-        cls, path: Path, given: ColumnMapping, *, labelled: bool, repair: bool, say: Say
+        cls, path: Path, source: DataSource, *, labelled: bool, say: Say
     ) -> list[QuestionExample]:
         """A file like SQuAD's, or a table."""
         if ".json" in path.suffixes:
-            return read_squad(path, needs_answers=labelled, repair=repair, say=say)
-        return super().read_file(path, given, labelled=labelled, repair=repair, say=say)
+            return read_squad(path, needs_answers=labelled, repair=source.repair, say=say)
+        return super().read_file(path, source, labelled=labelled, say=say)
 
     @classmethod
-    def settings_for(cls, examples: Sequence[QuestionExample], path: Path) -> QuestionSettings:
+    def settings_for(cls, examples: Examples, path: Path) -> QuestionSettings:
         unanswerable = any(example.impossible for example in examples)
         return QuestionSettings(
             name=cls.kind, kind=cls.kind, has_unanswerable=unanswerable,
@@ -128,16 +129,12 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
     def is_labelled(example: QuestionExample) -> bool:
         return bool(example.answers or example.impossible)
 
-    # ------------------------------------------------------------------------ features and loss
-
-    def configured(
-        self, recipe: Mapping[str, Any], train: Sequence[QuestionExample], say: Say
-    ) -> Self:
+    def configured(self, recipe: Mapping[str, Any], train: Examples, say: Say) -> Self:
         """The paper's head is for questions that may have no answer."""
         conditional = recipe.get("conditional_head", False) and self.settings.has_unanswerable
         return super().configured({**recipe, "conditional_head": conditional}, train, say)
 
-    def features(self, examples: Sequence[QuestionExample], tokenizer: Tokenizer) -> Features:
+    def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """The windows of each question; where a token stands in its passage, and which own it."""
         sequences, windowed, truncated = Sequences(tokenizer), 0, 0
         encoded: dict[str, Encoding] = {}
@@ -177,8 +174,6 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
         loss = conditional_term if self.settings.conditional_head else span_term
         return loss(model, state, inputs)
 
-    # ------------------------------------------------------------------------------ predictions
-
     def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
         """Start and end logits of each token; of the conditional head, its beams (spans.py)."""
         if self.settings.conditional_head:
@@ -187,7 +182,7 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
         return np.split(logits, np.cumsum(inputs.batch.lengths)[:-1])
 
     def decode(
-        self, examples: Sequence[QuestionExample], features: Features, outputs: Outputs
+        self, examples: Examples, features: Features, outputs: Outputs
     ) -> list[AnswerPrediction]:
         """The best spans of all windows of a question."""
         best_spans = spans_from_beams if self.settings.conditional_head else spans_from_scores
@@ -235,7 +230,7 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
         text, start = ("", 0) if silent else (candidates[0].text, candidates[0].start)
         return AnswerPrediction(id, text, start, odds, tuple(candidates))
 
-    def merge(self, predictions: Sequence[AnswerPrediction]) -> AnswerPrediction:
+    def merge(self, predictions: Predictions) -> AnswerPrediction:
         """The answers of several models vote with their probabilities."""
         votes: dict[str, AnswerCandidate] = {}
         for candidate in (one for prediction in predictions for one in prediction.candidates):
@@ -253,20 +248,16 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
         mean = sum(known) / len(known) if len(known) == len(found) else None
         return type(self)(self.settings.model_copy(update={"threshold": mean}))
 
-    def all_alike(self, predictions: Sequence[AnswerPrediction]) -> bool:
+    def all_alike(self, predictions: Predictions) -> bool:
         return len({prediction.text for prediction in predictions}) < 2
 
-    def write_submission(self, path: Path, predictions: Sequence[AnswerPrediction]) -> None:
+    def write_submission(self, path: Path, predictions: Predictions) -> None:
         """The folder that SQuAD's scorers read."""
         odds = {one.id: one.null_odds for one in predictions}
         texts = {one.id: one.text for one in predictions}
         write_predictions(path, texts, odds if self.settings.has_unanswerable else None)
 
-    # ----------------------------------------------------------------------------------- scores
-
-    def score(
-        self, examples: Sequence[QuestionExample], predictions: Sequence[AnswerPrediction]
-    ) -> Scores:
+    def score(self, examples: Examples, predictions: Predictions) -> Scores:
         """Exact match and F1; with unanswerable questions, at the best threshold too."""
         best = {one.id: (one.candidates or (one,))[0].text for one in predictions}
         if not self.settings.has_unanswerable:
@@ -280,9 +271,7 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
             if not name.endswith("total")
         }
 
-    def intervals(
-        self, examples: Sequence[QuestionExample], predictions: Sequence[AnswerPrediction]
-    ) -> dict[str, Interval]:
+    def intervals(self, examples: Examples, predictions: Predictions) -> dict[str, Interval]:
         texts = {one.id: one.text for one in predictions}
         version = "2.0" if self.settings.has_unanswerable else "1.1"
         found = score_questions(gold_answers(examples), texts, version)

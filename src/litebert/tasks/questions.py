@@ -18,7 +18,7 @@ from typing import Any
 from litebert.base.errors import FormatError, SettingsError, did_you_mean
 from litebert.base.files import json_text, write_atomic
 from litebert.reading.tables import quoted_list
-from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role, role
+from litebert.tasks.readers.column_mapping import ID, Role, role
 from litebert.tasks.readers.json_content import (
     NumberText,
     as_kind,
@@ -225,12 +225,10 @@ def write_predictions(
 # ------------------------------------------------------------------------------- cells of a table
 
 
-def questions_of(
-    table: Table, columns: ColumnMapping, *, needs_answers: bool, say: Say
-) -> list[QuestionExample]:
+def questions_of(table: Table, *, needs_answers: bool, say: Say) -> list[QuestionExample]:
     """A question for each row; `say` is told where an answer was found in several places."""
     several: list[str] = []
-    examples = [_question(row, columns, needs_answers, several) for row in table.rows]
+    examples = [_question(row, needs_answers, several) for row in table.rows]
     if several:
         say(
             f"{several[0]} is in its passage several times ({len(several):,} such in this file); "
@@ -239,37 +237,33 @@ def questions_of(
     return examples
 
 
-def _question(
-    row: Row, columns: ColumnMapping, needs_answers: bool, several: list[str]
-) -> QuestionExample:
-    question = row.text(columns["question"])
-    row.text(columns["passage"])  # a passage stays as it is, because of the places of its answers
-    passage = row.values[columns["passage"]]
-    value = row.get(columns["answer"])
+def _question(row: Row, needs_answers: bool, several: list[str]) -> QuestionExample:
+    question = row.text("question")
+    row.text("passage")  # a passage stays as it is, because of the places of its answers
+    passage, value = row.get("passage"), row.get("answer")
     found = [
-        _place(text, start, passage, row.where, several)
-        for text, start in _answers(value, row, columns["answer_start"])
+        _place(text, start, passage, row.where, several) for text, start in _answers(value, row)
     ]
-    impossible = _impossible(row, columns["impossible"])
+    impossible = _impossible(row)
     if impossible is None and (found or _is_empty_list(value)):
         impossible = not found
     if impossible and found:
         raise FormatError(f"{row.where}: marked as impossible to answer, and has an answer")
     if needs_answers and not found and not impossible:
         raise FormatError(
-            f"{row.where}: {columns['answer']!r} is empty; where there is no answer, say so in a "
+            f"{row.place('answer')} is empty; where there is no answer, say so in a "
             "column 'is_impossible'"
         )
     return QuestionExample(row.id, question, passage, tuple(found), impossible, row.where)
 
 
-def _impossible(row: Row, column: str) -> bool | None:
-    mark = row.name(column)
+def _impossible(row: Row) -> bool | None:
+    mark = row.name("impossible")
     if mark is None:
         return None
     if mark.lower() not in _TRUTH:
         raise FormatError(
-            f"{row.where}: {column!r} is {quoted_list((mark,))}, expected true or false"
+            f"{row.place('impossible')} is {quoted_list((mark,))}, expected true or false"
         )
     return _TRUTH[mark.lower()]
 
@@ -279,9 +273,9 @@ def _is_empty_list(value: Any) -> bool:
     return isinstance(texts, list) and not texts
 
 
-def _answers(value: Any, row: Row, start_column: str) -> list[tuple[str, int | None]]:
+def _answers(value: Any, row: Row) -> list[tuple[str, int | None]]:
     """Texts and places, whatever shape they come in."""
-    starts = row.get(start_column)
+    starts = row.get("answer_start")
     if isinstance(value, dict):
         value, starts = value.get("text"), value.get("answer_start")
     if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):

@@ -23,7 +23,7 @@ from litebert.tasks.metrics.correlation import CORRELATION_METRICS
 from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role, candidates
 from litebert.tasks.readers.rows import Row
 from litebert.tasks.task import Prediction, Term
-from litebert.tasks.texts import LABEL, PAIR, TEXT, TextExample, TextSettings, TextTask
+from litebert.tasks.texts import LABEL, PAIR, TEXT, Examples, TextExample, TextSettings, TextTask
 
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*", re.ASCII)
 
@@ -51,17 +51,17 @@ class Regression(TextTask[ValuePrediction]):
         return (PAIR if paired else TEXT), ID, LABEL
 
     @classmethod
-    def label_in(cls, row: Row, column: str, needed: bool) -> float | None:
-        label = row.label(column, needed=needed)
+    def label_in(cls, row: Row, needed: bool) -> float | None:
+        label = row.label("label", needed=needed)
         if label is None:
             return None
         value = float(label) if _NUMBER.fullmatch(label) else math.inf
         if not math.isfinite(value):
-            raise FormatError(f"{row.where}: {column!r} is {label!r}, expected a number")
+            raise FormatError(f"{row.place('label')} is {label!r}, expected a number")
         return value
 
     @classmethod
-    def settings_for(cls, examples: Sequence[TextExample], path: Path) -> TextSettings:
+    def settings_for(cls, examples: Examples, path: Path) -> TextSettings:
         return TextSettings(name=cls.kind, kind=cls.kind, metrics=("pearson", "spearman"))
 
     def target_of(self, example: TextExample) -> float:
@@ -90,11 +90,8 @@ class Regression(TextTask[ValuePrediction]):
     def to_row(self, prediction: ValuePrediction) -> list[float]:
         return [prediction.value]
 
-    def to_numbers(
-        self, examples: Sequence[TextExample], predictions: Sequence[ValuePrediction]
-    ) -> tuple[list[float], list[float]]:
-        labels = [self.target_of(example) for example in examples]
-        return labels, [prediction.value for prediction in predictions]
+    def number_of(self, prediction: ValuePrediction) -> float:
+        return prediction.value
 
     def all_alike(self, predictions: Sequence[ValuePrediction]) -> bool:
         """Also where a value is not finite."""

@@ -33,6 +33,7 @@ from litebert.tasks.readers.conll import read_conll
 from litebert.tasks.readers.json_content import kind_name, parse_json
 from litebert.tasks.readers.rows import Row, Table, is_table, name_of
 from litebert.tasks.readers.text_file import Say
+from litebert.tasks.source import DataSource
 from litebert.tasks.task import Outputs, Prediction, Scores, Task, TaskSettings, Term
 from litebert.text.tokenizer import Tokenizer
 
@@ -57,6 +58,10 @@ class TagsPrediction(Prediction):
     probabilities: tuple[tuple[float, ...], ...]
 
 
+Examples = Sequence[TaggedExample]
+Predictions = Sequence[TagsPrediction]
+
+
 class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
     """Tag each word of a sentence."""
 
@@ -68,32 +73,31 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
         super().__init__(settings)
         self._number = {label: number for number, label in enumerate(settings.labels)}
 
-    # --------------------------------------------------------------------------------- examples
-
     @classmethod
     def roles(cls, columns: Sequence[str], given: ColumnMapping) -> tuple[Role, ...]:
         return role("words", "words tokens"), ID, role("tags", "tags ner_tags labels", "labelled")
 
     @classmethod
-    def from_table(
-        cls, table: Table, columns: ColumnMapping, *, labelled: bool, say: Say
-    ) -> list[TaggedExample]:
-        return [_tagged(row, columns["words"], columns["tags"], labelled) for row in table.rows]
+    def from_table(cls, table: Table, *, labelled: bool, say: Say) -> list[TaggedExample]:
+        return [_tagged(row, labelled) for row in table.rows]
 
     @classmethod
     def read_file(
-        cls, path: Path, given: ColumnMapping, *, labelled: bool, repair: bool, say: Say
+        cls, path: Path, source: DataSource, *, labelled: bool, say: Say
     ) -> list[TaggedExample]:
         """A table, or CoNLL's columns."""
-        if repair or is_table(path):
-            return super().read_file(path, given, labelled=labelled, repair=repair, say=say)
-        found = read_conll(path, needs_tags=labelled, say=say)
-        return [
-            TaggedExample(str(n), one.words, one.tags, one.where) for n, one in enumerate(found)
-        ]
+        if source.repair or is_table(path):
+            return super().read_file(path, source, labelled=labelled, say=say)
+        return cls.from_conll(path, labelled=labelled, say=say)
 
     @classmethod
-    def settings_for(cls, examples: Sequence[TaggedExample], path: Path) -> TaskSettings:
+    def from_conll(cls, path: Path, *, labelled: bool, say: Say) -> list[TaggedExample]:
+        """The sentences of a file in CoNLL's columns, whatever its name."""
+        found = read_conll(path, needs_tags=labelled, say=say)
+        return [TaggedExample(str(n), s.words, s.tags, s.where) for n, s in enumerate(found)]
+
+    @classmethod
+    def settings_for(cls, examples: Examples, path: Path) -> TaskSettings:
         """All tags, the one for nothing first; if they are of entities, these are scored."""
         found = {tag for example in examples for tag in example.tags or ()}
         labels = tuple(sorted(found, key=lambda tag: (tag != OUTSIDE, tag)))
@@ -108,9 +112,7 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
     def labels_of(example: TaggedExample) -> tuple[str, ...]:
         return example.tags or ()
 
-    # ------------------------------------------------------------------------ features and loss
-
-    def features(self, examples: Sequence[TaggedExample], tokenizer: Tokenizer) -> Features:
+    def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """A sentence in one sequence, or in several that part it between words."""
         sequences, windowed = Sequences(tokenizer), 0
         places: list[IntArray] = []
@@ -148,8 +150,6 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
     def chance_loss(self, features: Features) -> float:
         return entropy(features.batch.targets)
 
-    # ------------------------------------------------------------------------------ predictions
-
     def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
         """Probabilities of the tags, a row for each word of the sequence."""
         logits = model.head(self.head)(state)[inputs.positions].float().softmax(-1)
@@ -158,7 +158,7 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
         return np.split(logits.cpu().numpy(), np.cumsum(counts)[:-1])
 
     def decode(
-        self, examples: Sequence[TaggedExample], features: Features, outputs: Outputs
+        self, examples: Examples, features: Features, outputs: Outputs
     ) -> list[TagsPrediction]:
         rows: list[list[np.ndarray]] = [[] for _ in examples]
         for number, output in zip(features.example_of.tolist(), outputs, strict=True):
@@ -172,19 +172,15 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
         tags = tuple(self.settings.labels[best] for best in rows.argmax(-1))
         return TagsPrediction(id, tags, tuple(map(tuple, rows.tolist())))
 
-    def merge(self, predictions: Sequence[TagsPrediction]) -> TagsPrediction:
+    def merge(self, predictions: Predictions) -> TagsPrediction:
         """The mean of the tags' probabilities."""
         mean = np.mean([prediction.probabilities for prediction in predictions], 0)
         return self._prediction(predictions[0].id, mean)
 
-    def all_alike(self, predictions: Sequence[TagsPrediction]) -> bool:
+    def all_alike(self, predictions: Predictions) -> bool:
         return len({tag for prediction in predictions for tag in prediction.tags}) < 2
 
-    # ----------------------------------------------------------------------------------- scores
-
-    def score(
-        self, examples: Sequence[TaggedExample], predictions: Sequence[TagsPrediction]
-    ) -> Scores:
+    def score(self, examples: Examples, predictions: Predictions) -> Scores:
         """Entity F1, precision and recall, and the fraction of tags that are correct."""
         labels, predicted = _tags(examples, predictions)
         correct = accuracy(
@@ -198,9 +194,7 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
             "accuracy": correct,
         }  # fmt: skip
 
-    def intervals(
-        self, examples: Sequence[TaggedExample], predictions: Sequence[TagsPrediction]
-    ) -> dict[str, Interval]:
+    def intervals(self, examples: Examples, predictions: Predictions) -> dict[str, Interval]:
         """Over sentences."""
         labels, predicted = _tags(examples, predictions)
         rows = [
@@ -214,7 +208,7 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
 
 
 def _tags(
-    examples: Sequence[TaggedExample], predictions: Sequence[TagsPrediction]
+    examples: Examples, predictions: Predictions
 ) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     return [example.tags or () for example in examples], [one.tags for one in predictions]
 
@@ -256,25 +250,23 @@ def _windows(tokens: int, firsts: IntArray, room: int) -> Iterator[tuple[int, in
 # ------------------------------------------------------------------------------- cells of a table
 
 
-def _tagged(row: Row, words_column: str, tags_column: str, labelled: bool) -> TaggedExample:
-    words = _names(row, words_column)
-    tags = _names(row, tags_column)
+def _tagged(row: Row, labelled: bool) -> TaggedExample:
+    words, tags = _names(row, "words"), _names(row, "tags")
     if not words:
-        raise FormatError(f"{row.where}: {words_column!r} is empty")
+        raise FormatError(f"{row.place('words')} is empty")
     if not tags and not labelled:
         return TaggedExample(row.id, words, where=row.where)
     if len(words) != len(tags):
         raise FormatError(
-            f"{row.where}: {len(words)} words in {words_column!r}, {len(tags)} tags in "
-            f"{tags_column!r}; every word needs one"
+            f"{row.where}: {len(words)} words in {row.columns['words']!r}, {len(tags)} tags in "
+            f"{row.columns['tags']!r}; every word needs one"
         )
     return TaggedExample(row.id, words, tags, row.where)
 
 
-def _names(row: Row, column: str) -> tuple[str, ...]:
+def _names(row: Row, role: str) -> tuple[str, ...]:
     """Words or tags: a list, a list written as JSON, or text with spaces between them."""
-    value: Any = row.get(column)
-    where = f"{row.where}: {column!r}"
+    value, where = row.get(role), row.place(role)
     if isinstance(value, str):
         value = _listed(value, where)
     if value is None:

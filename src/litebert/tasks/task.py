@@ -28,8 +28,9 @@ from litebert.model.model import Model
 from litebert.model.objective import ACCURACY, Objective, Term
 from litebert.tasks.features import Features
 from litebert.tasks.readers.column_mapping import ColumnMapping, Role, map_columns
-from litebert.tasks.readers.rows import Table, read_table, with_ids
+from litebert.tasks.readers.rows import Table, map_rows, read_table
 from litebert.tasks.readers.text_file import Say
+from litebert.tasks.source import DataSource
 from litebert.text.tokenizer import Tokenizer
 
 Outputs = list[NDArray[np.floating]]  # one array a sequence
@@ -104,9 +105,7 @@ class Task(Objective, Protocol[S, E, P]):
         ...
 
     @classmethod
-    def from_table(
-        cls, table: Table, columns: ColumnMapping, *, labelled: bool, say: Say
-    ) -> list[E]:
+    def from_table(cls, table: Table, *, labelled: bool, say: Say) -> list[E]:
         """An example for each row; `labelled` ones must have their labels."""
         ...
 
@@ -118,19 +117,16 @@ class Task(Objective, Protocol[S, E, P]):
         table = read_table(path)
         roles = cls.roles(table.columns, given)
         columns = map_columns(table.path, cls.kind, table.columns, roles, given, labelled=labelled)
-        table, used = with_ids(table, columns["id"], say, told="id" in given.columns)
-        columns = columns if used else columns.without("id")
-        return cls.from_table(table, columns, labelled=labelled, say=say), columns
+        table = map_rows(table, columns, say, id_told="id" in given.columns)
+        return cls.from_table(table, labelled=labelled, say=say), table.rows[0].columns
 
     @classmethod
-    def read_file(
-        cls, path: Path, given: ColumnMapping, *, labelled: bool, repair: bool, say: Say
-    ) -> list[E]:
+    def read_file(cls, path: Path, source: DataSource, *, labelled: bool, say: Say) -> list[E]:
         """The examples of a user's file, in any format that the kind reads."""
-        if repair:
+        if source.repair:
             raise SettingsError(f"--repair: {path} is not a SQuAD file, which it is for")
-        examples, columns = cls.read_table(path, given, labelled=labelled, say=say)
-        if guessed := columns.without(*given.columns).shown():
+        examples, columns = cls.read_table(path, source.columns, labelled=labelled, say=say)
+        if guessed := columns.without(*source.columns.columns).shown():
             listed = ", ".join(f"{role} = {column!r}" for role, column in guessed.items())
             say(f"{path}: columns guessed by their names: {listed} (--column ROLE=NAME to change)")
         return examples

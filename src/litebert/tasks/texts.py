@@ -23,7 +23,7 @@ from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
 from litebert.tasks.features import Features, Ids, Sequences, encode_all
-from litebert.tasks.readers.column_mapping import ColumnMapping, Role, role
+from litebert.tasks.readers.column_mapping import Role, role
 from litebert.tasks.readers.rows import Row, Table
 from litebert.tasks.readers.text_file import Say
 from litebert.tasks.task import Outputs, P, Scores, Task, TaskSettings
@@ -71,6 +71,10 @@ class TextSettings(TaskSettings):
     )
 
 
+Examples = Sequence[TextExample]
+Floats = Sequence[float]
+
+
 class TextTask(Task[TextSettings, TextExample, P]):
     """Predict something of a text or a pair of texts."""
 
@@ -87,7 +91,7 @@ class TextTask(Task[TextSettings, TextExample, P]):
 
     @classmethod
     @abstractmethod
-    def label_in(cls, row: Row, column: str, needed: bool) -> str | float | None:
+    def label_in(cls, row: Row, needed: bool) -> str | float | None:
         """The label of a table's row."""
 
     @abstractmethod
@@ -107,35 +111,28 @@ class TextTask(Task[TextSettings, TextExample, P]):
         """And back."""
 
     @abstractmethod
-    def to_numbers(
-        self, examples: Sequence[TextExample], predictions: Sequence[P]
-    ) -> tuple[Sequence[float], Sequence[float]]:
-        """Labels and predictions as metrics take them."""
+    def number_of(self, prediction: P) -> float:
+        """What is predicted, as metrics compare it with the target."""
 
-    # --------------------------------------------------------------------------------- examples
+    def to_numbers(self, examples: Examples, predictions: Sequence[P]) -> tuple[Floats, Floats]:
+        """Labels and predictions as metrics take them."""
+        return list(map(self.target_of, examples)), list(map(self.number_of, predictions))
 
     @classmethod
-    def from_table(
-        cls, table: Table, columns: ColumnMapping, *, labelled: bool, say: Say
-    ) -> list[TextExample]:
-        return [
-            TextExample(
-                id=row.id,
-                first=row.text(columns["text"] or columns["text_a"]),
-                second=row.text(columns["text_b"]) if columns["text_b"] else None,
-                label=cls.label_in(row, columns["label"], labelled),
-                where=row.where,
-            )
-            for row in table.rows
-        ]
+    def from_table(cls, table: Table, *, labelled: bool, say: Say) -> list[TextExample]:
+        examples = []
+        for row in table.rows:
+            paired = "text_b" in row.columns.columns
+            first, second = ("text_a", row.text("text_b")) if paired else ("text", None)
+            label = cls.label_in(row, labelled)
+            examples.append(TextExample(row.id, row.text(first), second, label, row.where))
+        return examples
 
     @staticmethod
     def is_labelled(example: TextExample) -> bool:
         return example.label is not None
 
-    # --------------------------------------------------------------------------------- features
-
-    def configured(self, recipe: Mapping[str, Any], train: Sequence[TextExample], say: Say) -> Self:
+    def configured(self, recipe: Mapping[str, Any], train: Examples, say: Say) -> Self:
         """As the recipe says; but a lone text has no other to be compared with."""
         standard = [
             f"--set {name}" for name, own in (
@@ -157,7 +154,7 @@ class TextTask(Task[TextSettings, TextExample, P]):
             say(f"{what}: a head of our own; {' '.join(standard)} makes one that transformers has")
         return task
 
-    def features(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> Features:
+    def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """A sequence an example, or one a window; of a bi-encoder, one for each text."""
         if self.settings.bi_encoder:
             return self._separate(examples, tokenizer)
@@ -177,7 +174,7 @@ class TextTask(Task[TextSettings, TextExample, P]):
             windowed += len(windows) > 1
         return Features(sequences.batch(self.label_type), truncated, windowed)
 
-    def _separate(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> Features:
+    def _separate(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """The two texts of an example side by side; the first one carries the label."""
         sequences, truncated = Sequences(tokenizer), set[int]()
         room = self.settings.max_length - sequences.extra
@@ -217,15 +214,11 @@ class TextTask(Task[TextSettings, TextExample, P]):
         """What the head says of each example's sequence, or pair of them."""
         return model.head(self.head)(state).float()
 
-    # -------------------------------------------------------------------- predictions and scores
-
     def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
         rows = self.probabilities(self.logits(model, state)).cpu().numpy()
         return list(np.repeat(rows, inputs.batch.group_size, axis=0))
 
-    def decode(
-        self, examples: Sequence[TextExample], features: Features, outputs: Outputs
-    ) -> list[P]:
+    def decode(self, examples: Examples, features: Features, outputs: Outputs) -> list[P]:
         """The windows of a text vote with their probabilities."""
         numbers, rows = features.example_of, np.stack(outputs)
         sums = np.zeros((len(examples), rows.shape[1]))
@@ -241,13 +234,11 @@ class TextTask(Task[TextSettings, TextExample, P]):
         rows = [self.to_row(prediction) for prediction in predictions]
         return self.to_prediction(predictions[0].id, np.mean(rows, 0))
 
-    def score(self, examples: Sequence[TextExample], predictions: Sequence[P]) -> Scores:
+    def score(self, examples: Examples, predictions: Sequence[P]) -> Scores:
         both = self.to_numbers(examples, predictions)
         return {name: self.known_metrics[name](*both) for name in self.settings.metrics}
 
-    def intervals(
-        self, examples: Sequence[TextExample], predictions: Sequence[P]
-    ) -> dict[str, Interval]:
+    def intervals(self, examples: Examples, predictions: Sequence[P]) -> dict[str, Interval]:
         both = self.to_numbers(examples, predictions)
         return {name: bootstrap(self.known_metrics[name], *both) for name in self.settings.metrics}
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
+from tokenizers import Tokenizer as Engine
 
 TokenizerKind = Literal["sentencepiece", "wordpiece", "bpe"]
 KINDS: tuple[TokenizerKind, ...] = ("sentencepiece", "wordpiece", "bpe")
@@ -64,8 +65,8 @@ class Backend(Protocol):
         """The text of ids that are not special."""
         ...
 
-    def pipeline(self) -> dict[str, Any]:
-        """The parts of a tokenizer.json that this model decides."""
+    def engine(self) -> tuple[Engine, list[Any]]:
+        """This model as the tokenizers library runs it, and the normalizers that it needs."""
         ...
 
 
@@ -79,8 +80,3 @@ def special_ids(tokens: list[str], names: dict[str, tuple[str, ...]]) -> Special
             raise BadTokenizer(f"it has no {role} token ({' or '.join(candidates)})")
         found[role] = index[name]
     return SpecialIds(**found)
-
-
-def replace_step(pattern: str, content: str) -> dict[str, Any]:
-    """A normalizer of tokenizer.json that replaces what a regular expression matches."""
-    return {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}

@@ -12,29 +12,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from litebert.text.backend import Backend, replace_step
+from tokenizers import AddedToken, Regex, normalizers, processors
+
+from litebert.text.backend import Backend
 from litebert.text.normalization import character_ranges, combining_class
 
 SETTINGS_KEY = "litebert"
 FORMAT_VERSION = 1
-Steps = list[dict[str, Any]]  # of a normalizer
 
 
-def tokenizer_json(backend: Backend, normalization: str) -> dict[str, Any]:
+def tokenizer_json(backend: Backend, normalization: str) -> str:
     """The content of tokenizer.json."""
-    parts = backend.pipeline()
-    normalizers = _normalizers(normalization, parts["normalizers"])
-    return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": _added_tokens(backend),
-        "normalizer": {"type": "Sequence", "normalizers": normalizers} if normalizers else None,
-        "pre_tokenizer": parts["pre_tokenizer"],
-        "post_processor": _post_processor(backend),
-        "decoder": parts["decoder"],
-        "model": parts["model"],
-    }
+    engine, own = backend.engine()
+    steps = [*_NORMALIZERS[normalization](), *own]
+    if steps:
+        engine.normalizer = normalizers.Sequence(steps)
+    engine.post_processor = _post_processor(backend)
+    special = sorted(set(vars(backend.special).values()))
+    engine.add_special_tokens(
+        [AddedToken(backend.tokens[index], normalized=False, special=True) for index in special]
+    )
+    return engine.to_str()
 
 
 def tokenizer_config(
@@ -57,76 +55,46 @@ def tokenizer_config(
     }
 
 
-def _normalizers(normalization: str, model: Steps) -> Steps:
-    if normalization in ("bert-uncased", "bert-cased"):
-        lower = normalization == "bert-uncased"
-        return [step | {"strip_accents": lower, "lowercase": lower} for step in model]
-    return [*_NORMALIZERS[normalization](), *model]
+def _post_processor(backend: Backend) -> Any:
+    """[CLS] A [SEP] and [CLS] A [SEP] B [SEP]; RoBERTa's has two separators and no types."""
+    special = backend.special
+    cls, sep = backend.tokens[special.cls], backend.tokens[special.sep]
+    if backend.kind == "bpe":
+        return processors.RobertaProcessing((sep, special.sep), (cls, special.cls), True, False)
+    single = [f"{cls}:0", "$A:0", f"{sep}:0"]
+    return processors.TemplateProcessing(
+        single=single,
+        pair=[*single, "$B:1", f"{sep}:1"],
+        special_tokens=[(cls, special.cls), (sep, special.sep)],
+    )
 
 
-def _lower_case() -> Steps:
+def _replace(pattern: str, content: str) -> Any:
+    return normalizers.Replace(Regex(pattern), content)
+
+
+def _lower_case() -> list[Any]:
     """Python's lower case: a sigma that ends a word has a form of its own."""
     before, after = r"(?<=\p{Cased})\p{Case_Ignorable}*\K", r"(?!\p{Case_Ignorable}*\p{Cased})"
-    return [replace_step(f"{before}Σ{after}", "ς"), {"type": "Lowercase"}]
+    return [_replace(f"{before}Σ{after}", "ς"), normalizers.Lowercase()]
 
 
-def _collapse_spaces() -> Steps:
+def _collapse_spaces() -> list[Any]:
     spaces = character_ranges([code for code in range(0x3001) if chr(code).isspace()])
-    return [replace_step(f"[{spaces}]+", " "), replace_step("^ | $", "")]
+    return [_replace(f"[{spaces}]+", " "), _replace("^ | $", "")]
 
 
-_NORMALIZERS: dict[str, Callable[[], Steps]] = {
+def _bert(lower: bool) -> list[Any]:
+    return [normalizers.BertNormalizer(True, False, lower, lower), *_collapse_spaces()]
+
+
+_NORMALIZERS: dict[str, Callable[[], list[Any]]] = {
     "english": lambda: [
-        {"type": "NFKD"}, replace_step(combining_class(), ""), *_lower_case(), *_collapse_spaces()
+        normalizers.NFKD(), _replace(combining_class(), ""), *_lower_case(), *_collapse_spaces()
     ],
-    "multilingual": lambda: [{"type": "NFKC"}, *_collapse_spaces()],
-    "lower": lambda: [{"type": "NFKC"}, *_lower_case(), *_collapse_spaces()],
+    "multilingual": lambda: [normalizers.NFKC(), *_collapse_spaces()],
+    "lower": lambda: [normalizers.NFKC(), *_lower_case(), *_collapse_spaces()],
     "none": list,
+    "bert-uncased": lambda: _bert(True),
+    "bert-cased": lambda: _bert(False),
 }  # fmt: skip
-
-
-def _added_tokens(backend: Backend) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": index,
-            "content": backend.tokens[index],
-            "single_word": False,
-            "lstrip": False,
-            "rstrip": False,
-            "normalized": False,
-            "special": True,
-        }
-        for index in sorted(set(vars(backend.special).values()))
-    ]
-
-
-def _post_processor(backend: Backend) -> dict[str, Any]:
-    """[CLS] A [SEP] and [CLS] A [SEP] B [SEP]; RoBERTa's has two separators and no types."""
-    tokens, special = backend.tokens, backend.special
-    cls, sep = tokens[special.cls], tokens[special.sep]
-    if backend.kind == "bpe":
-        return {
-            "type": "RobertaProcessing",
-            "sep": [sep, special.sep],
-            "cls": [cls, special.cls],
-            "trim_offsets": True,
-            "add_prefix_space": False,
-        }
-    single = [_token(cls, 0), _sequence("A", 0), _token(sep, 0)]
-    return {
-        "type": "TemplateProcessing",
-        "single": single,
-        "pair": [*single, _sequence("B", 1), _token(sep, 1)],
-        "special_tokens": {
-            name: {"id": name, "ids": [index], "tokens": [name]}
-            for name, index in ((cls, special.cls), (sep, special.sep))
-        },
-    }
-
-
-def _token(name: str, kind: int) -> dict[str, Any]:
-    return {"SpecialToken": {"id": name, "type_id": kind}}
-
-
-def _sequence(name: str, kind: int) -> dict[str, Any]:
-    return {"Sequence": {"id": name, "type_id": kind}}

@@ -8,18 +8,18 @@ spell the same word; a sentence with such a word is encoded whole.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import sentencepiece
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
+from tokenizers import Tokenizer as Engine
 
 from litebert.text.backend import (
     BadTokenizer,
     Offsets,
     TokenizerKind,
-    replace_step,
     special_ids,
 )
 from litebert.text.sentencepiece_file import (
@@ -59,10 +59,8 @@ class SentencePieceBackend:
         self.special_mask[[special.pad, special.cls, special.sep, special.mask]] = True
         self.splits_at_spaces = _splits_at_spaces(self.model)
         self._ties = Ties(self.tokens, self.special_mask)
-        self._scores = viterbi_scores(self.model)
 
     def encode(self, texts: list[str]) -> list[list[int]]:
-        """The ids of normalized texts."""
         return self._processor.encode(texts, num_threads=1)
 
     def encode_words(self, words: list[str], first: bool) -> list[Sequence[int] | None]:
@@ -78,33 +76,19 @@ class SentencePieceBackend:
         return encoded
 
     def encode_offsets(self, text: str) -> tuple[list[int], Offsets]:
-        """The ids of a normalized text and where each token stands in it."""
         mapping = self._processor.encode(text, return_type="offset_mapping")
         return mapping["ids"], mapping["offsets"]
 
     def decode(self, ids: list[int]) -> str:
-        """The text of ids that are not special."""
         return self._processor.decode(ids)
 
-    def pipeline(self) -> dict[str, Any]:
-        """Unigram over words that begin with ▁."""
-        spaces = {
-            "type": "Metaspace",
-            "replacement": SPACE,
-            "prepend_scheme": "always" if self.model.add_dummy_prefix else "never",
-            "split": self.splits_at_spaces,
-        }
-        return {
-            "normalizers": _normalizers(self.model),
-            "pre_tokenizer": spaces,
-            "decoder": spaces,
-            "model": {
-                "type": "Unigram",
-                "unk_id": self.special.unk,
-                "vocab": [list(row) for row in zip(self.tokens, self._scores, strict=True)],
-                "byte_fallback": False,
-            },
-        }
+    def engine(self) -> tuple[Engine, list[Any]]:
+        rows = list(zip(self.tokens, viterbi_scores(self.model), strict=True))
+        scheme = "always" if self.model.add_dummy_prefix else "never"
+        engine = Engine(models.Unigram(rows, self.special.unk))
+        engine.pre_tokenizer = pre_tokenizers.Metaspace(SPACE, scheme, self.splits_at_spaces)
+        engine.decoder = decoders.Metaspace(SPACE, scheme, self.splits_at_spaces)
+        return engine, _normalizers(self.model)
 
 
 def _load(data: bytes, pieces: int) -> sentencepiece.SentencePieceProcessor:
@@ -142,11 +126,8 @@ def _splits_at_spaces(model: SentencePieceModel) -> bool:
     )
 
 
-def _normalizers(model: SentencePieceModel) -> list[dict[str, Any]]:
-    steps: list[dict[str, Any]] = []
-    if model.charsmap:
-        charsmap = base64.b64encode(model.charsmap).decode("ascii")
-        steps.append({"type": "Precompiled", "precompiled_charsmap": charsmap})
+def _normalizers(model: SentencePieceModel) -> list[Any]:
+    steps: list[Any] = [normalizers.Precompiled(model.charsmap)] if model.charsmap else []
     if model.remove_extra_whitespaces:
-        steps += [replace_step(" {2,}", " "), replace_step("^ | $", "")]
+        steps += [normalizers.Replace(Regex(" {2,}"), " "), normalizers.Replace(Regex("^ | $"), "")]
     return steps

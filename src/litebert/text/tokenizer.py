@@ -19,7 +19,6 @@ Deliberate differences:
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -112,7 +111,7 @@ class Tokenizer:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in self._backend.files.items():
             (folder / name).write_bytes(content)
-        content = json.dumps(tokenizer_json(self._backend, self.normalization), ensure_ascii=False)
+        content = tokenizer_json(self._backend, self.normalization)
         (folder / TOKENIZER_JSON).write_text(content + "\n", encoding="utf-8")
         write_json(folder / CONFIG, tokenizer_config(self._backend, self.normalization, max_length))
 

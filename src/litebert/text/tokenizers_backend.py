@@ -18,23 +18,12 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers
 from litebert.text.backend import BadTokenizer, Offsets, SpecialIds, TokenizerKind, special_ids
 
 VOCAB_TXT, VOCAB_JSON, MERGES = "vocab.txt", "vocab.json", "merges.txt"
-_WORDPIECE_NAMES = {
-    "pad": ("[PAD]",),
-    "unk": ("[UNK]",),
-    "cls": ("[CLS]",),
-    "sep": ("[SEP]",),
-    "mask": ("[MASK]",),
-}
-_BPE_NAMES = {
-    "pad": ("<pad>",),
-    "unk": ("<unk>",),
-    "cls": ("<s>",),
-    "sep": ("</s>",),
-    "mask": ("<mask>",),
-}
+_ROLES = ("pad", "unk", "cls", "sep", "mask")
+_WORDPIECE_NAMES = {role: (f"[{role.upper()}]",) for role in _ROLES}
+_BPE_NAMES = {role: (f"<{role}>",) for role in _ROLES} | {"cls": ("<s>",), "sep": ("</s>",)}
 # Placeholders in published vocabularies that no text produces.
 _PLACEHOLDER = re.compile(r"\[unused\d+\]|madeupword\d+")
-MOST_PARTS = 400_000  # parts of words remembered, then afresh
+MAX_PARTS = 400_000  # parts of words remembered, then afresh
 # Where both kinds cut a word before looking at their vocabulary; only ASCII is taken apart here.
 _AT_PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]|[^!-/:-@\[-`{-~]+")
 _GPT2_ASCII = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+")
@@ -58,13 +47,15 @@ class _EngineBackend:
         return [encode(text, add_special_tokens=False).ids for text in texts]
 
     def encode_offsets(self, text: str) -> tuple[list[int], Offsets]:
-        """The ids of a normalized text and where each token stands in it."""
         encoding = self._engine.encode(text, add_special_tokens=False)
         return encoding.ids, encoding.offsets
 
     def decode(self, ids: list[int]) -> str:
-        """The text of ids that are not special."""
         return self._engine.decode(ids, skip_special_tokens=False)
+
+    def engine(self) -> tuple[Engine, list[Any]]:
+        copy = Engine.from_str(self._engine.to_str())
+        return copy, [copy.normalizer] if copy.normalizer else []
 
 
 class _Parts(dict[str, list[int]]):
@@ -75,7 +66,7 @@ class _Parts(dict[str, list[int]]):
         self._engine = engine
 
     def __missing__(self, part: str) -> list[int]:
-        if len(self) >= MOST_PARTS:
+        if len(self) >= MAX_PARTS:
             self.clear()
         ids = self[part] = self._engine.encode(part, add_special_tokens=False).ids
         return ids
@@ -107,29 +98,6 @@ class WordPieceBackend(_EngineBackend):
             for word in words
         ]
 
-    def pipeline(self) -> dict[str, Any]:
-        """WordPiece over words and punctuation; ideographs stand alone."""
-        return {
-            "normalizers": [
-                {
-                    "type": "BertNormalizer",
-                    "clean_text": True,
-                    "handle_chinese_chars": True,
-                    "strip_accents": False,
-                    "lowercase": False,
-                }
-            ],
-            "pre_tokenizer": {"type": "BertPreTokenizer"},
-            "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": False},
-            "model": {
-                "type": "WordPiece",
-                "unk_token": self.tokens[self.special.unk],
-                "continuing_subword_prefix": "##",
-                "max_input_chars_per_word": 100,
-                "vocab": _numbered(self.tokens),
-            },
-        }
-
 
 class BPEBackend(_EngineBackend):
     """GPT-2's and RoBERTa's byte-level BPE: nothing is unknown, a space is part of its word."""
@@ -145,7 +113,6 @@ class BPEBackend(_EngineBackend):
         engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         engine.decoder = decoders.ByteLevel()
         super().__init__(engine, tokens, special)
-        self._merges = merges
         lines = "".join(f"{left} {right}\n" for left, right in merges)
         self.files = {
             VOCAB_JSON: (json.dumps(vocabulary, ensure_ascii=False) + "\n").encode(),
@@ -167,31 +134,6 @@ class BPEBackend(_EngineBackend):
         if not word.isascii():
             return parts[word]
         return [i for part in _GPT2_ASCII.findall(word) for i in parts[part]]
-
-    def pipeline(self) -> dict[str, Any]:
-        """BPE over GPT-2's byte alphabet."""
-        level = {
-            "type": "ByteLevel",
-            "add_prefix_space": False,
-            "trim_offsets": True,
-            "use_regex": True,
-        }
-        return {
-            "normalizers": [],
-            "pre_tokenizer": level,
-            "decoder": level,
-            "model": {
-                "type": "BPE",
-                "dropout": None,
-                "unk_token": None,
-                "continuing_subword_prefix": "",
-                "end_of_word_suffix": "",
-                "fuse_unk": False,
-                "byte_fallback": False,
-                "vocab": _numbered(self.tokens),
-                "merges": [list(pair) for pair in self._merges],
-            },
-        }
 
 
 def _numbered(tokens: list[str]) -> dict[str, int]:

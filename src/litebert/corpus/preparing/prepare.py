@@ -112,11 +112,11 @@ def prepare(
     settings, out = PrepareSettings.build(options, "litebert prepare"), Path(out)
     check_language(language)
     number = parse_part(part)
-    workers = cpu_count() if num_workers is None else num_workers
-    if workers < 1:
-        raise SettingsError(f"num_workers {workers}: at least one must do the work")
+    count = cpu_count() if num_workers is None else num_workers
+    if count < 1:
+        raise SettingsError(f"num_workers {count}: at least one must do the work")
     progress = PrepareProgress()
-    with Workers(WorkerSetup(staging_folder(out), Path(tokenizer), settings), workers) as crew:
+    with Workers(WorkerSetup(staging_folder(out), Path(tokenizer), settings), count) as workers:
         loaded = load_tokenizer(tokenizer)
         sources = find_sources(inputs, settings.format)
         for source in sources:
@@ -127,7 +127,7 @@ def prepare(
         if not progress.already_there:
             with staging(out, info, sources, loaded) as folder:
                 units = _reading(work_units(sources, settings, number), progress)
-                for record in crew.make_shards(units, loaded):
+                for record in workers.make_shards(units, loaded):
                     progress.add(record)
                     on_progress(progress)
                 _finish(folder, out, info)

@@ -48,16 +48,6 @@ def normalize_answer(text: str) -> str:
     return " ".join(ARTICLES.sub(" ", bare).split())
 
 
-def exact_match(gold: str, prediction: str) -> float:
-    """1 if both are the same text once normalised, else 0."""
-    return float(normalize_answer(gold) == normalize_answer(prediction))
-
-
-def answer_f1(gold: str, prediction: str, version: Version = "2.0") -> float:
-    """F1 of the words that gold and prediction share, repeated words as often as both have them."""
-    return _f1(normalize_answer(gold).split(), normalize_answer(prediction).split(), version)
-
-
 def _f1(gold: list[str], prediction: list[str], version: Version) -> float:
     if version == "2.0" and not (gold and prediction):
         return float(gold == prediction)

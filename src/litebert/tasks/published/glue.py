@@ -24,6 +24,7 @@ from litebert.tasks.published.glue_tasks import HIGHEST_SCORE, GlueTask, glue_ta
 from litebert.tasks.published.task import PublishedTask
 from litebert.tasks.readers.text_file import Say, quiet, read_lines
 from litebert.tasks.regression import Regression, ValuePrediction
+from litebert.tasks.source import DataSource
 from litebert.tasks.task import Task
 from litebert.tasks.texts import TextExample, TextSettings
 
@@ -45,7 +46,7 @@ class Glue(PublishedTask):
         return TextSettings(name=self.name, kind=kind, metrics=row.metrics, labels=row.labels)
 
     def read(
-        self, path: Path, split: str, *, labelled: bool, level: str, repair: bool, say: Say
+        self, path: Path, split: str, source: DataSource, *, labelled: bool, say: Say
     ) -> list[TextExample]:
         name, split = self._meant(split)
         return read_glue(name, path, split, say)

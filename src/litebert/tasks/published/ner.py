@@ -8,8 +8,8 @@ from pathlib import Path
 from litebert.base.errors import FormatError, SettingsError
 from litebert.tasks.metrics.entities import split_tag
 from litebert.tasks.published.task import PublishedTask, find_file
-from litebert.tasks.readers.column_mapping import ColumnMapping
 from litebert.tasks.readers.text_file import Say
+from litebert.tasks.source import DataSource
 from litebert.tasks.tagging import TaggedExample, Tagging
 from litebert.tasks.task import TaskSettings
 
@@ -21,12 +21,10 @@ class NamedEntities(PublishedTask):
         return Tagging.settings_for(train, Path()).model_copy(update={"name": "ner"})
 
     def read(
-        self, path: Path, split: str, *, labelled: bool, level: str, repair: bool, say: Say
+        self, path: Path, split: str, source: DataSource, *, labelled: bool, say: Say
     ) -> list[TaggedExample]:
         file = find_file(path, split)
-        examples = Tagging.read_file(
-            file, ColumnMapping(), labelled=labelled, repair=False, say=say
-        )
+        examples = Tagging.from_conll(file, labelled=labelled, say=say)
         for example in examples:
             for tag in example.tags or ():
                 try:

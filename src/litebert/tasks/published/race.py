@@ -25,6 +25,7 @@ from litebert.tasks.multiple_choice import (
 from litebert.tasks.published.task import PublishedTask
 from litebert.tasks.readers.json_content import as_kind, parse_object, required, text_field
 from litebert.tasks.readers.text_file import Say, read_lines, read_text
+from litebert.tasks.source import DataSource
 from litebert.tasks.task import Task
 
 SPLITS = ("train", "dev", "test")
@@ -45,10 +46,10 @@ class Race(PublishedTask):
         )  # fmt: skip
 
     def read(
-        self, path: Path, split: str, *, labelled: bool, level: str, repair: bool, say: Say
+        self, path: Path, split: str, source: DataSource, *, labelled: bool, say: Say
     ) -> list[ChoiceExample]:
         split = split if path.is_dir() else "dev"  # of a file its name does not matter
-        return read_race(path, split, level, needs_answers=labelled)
+        return read_race(path, split, source.level, needs_answers=labelled)
 
     def write_submission(
         self, task: Task, predictions: Sequence[ChoicePrediction], path: Path, split: str, say: Say
@@ -76,7 +77,13 @@ def read_race(
     seen: set[str] = set()
     for folder_level, file in found:
         for where, article in _articles(file):
-            examples += _Article(article, where, folder_level, seen).examples(needs_answers)
+            id = text_field(article, "id", where)
+            if id in seen:
+                raise FormatError(
+                    f"{where}: the id {quoted_list((id,))} occurs twice; make it unique"
+                )
+            seen.add(id)
+            examples += _examples(article, where, folder_level, needs_answers)
     if level == "all":
         return examples
     return [example for example in examples if _is_of(example, level, path)]
@@ -130,48 +137,29 @@ def _articles(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield where, parse_object(line, where)
 
 
-class _Article:
-    """One article; `seen` holds the ids of those before it."""
-
-    def __init__(
-        self, content: dict[str, Any], where: str, level: str | None, seen: set[str]
-    ) -> None:
-        self.content, self.where = content, where
-        self.id = text_field(content, "id", where)
-        if self.id in seen:
-            raise FormatError(
-                f"{where}: the id {quoted_list((self.id,))} occurs twice; make it unique"
-            )
-        seen.add(self.id)
-        own = next((one for one in LEVELS if self.id.startswith(one)), None)
-        self.level = level or own
-        self.passage = text_field(content, "article", where)
-
-    def examples(self, needs_answers: bool) -> list[ChoiceExample]:
-        """An example for each question, with ids counted from 0."""
-        questions = required(self.content, "questions", list, self.where)
-        options = required(self.content, "options", list, self.where)
-        answers: list[Any] = [None] * len(questions)
-        if needs_answers or "answers" in self.content:
-            answers = required(self.content, "answers", list, self.where)
-        if not len(questions) == len(options) == len(answers):
-            raise FormatError(
-                f"{self.where}: {len(questions)} questions, {len(options)} lists of options and "
-                f"{len(answers)} answers; there must be as many of each"
-            )
-        rows = zip(questions, options, answers, strict=True)
-        return [self._example(number, *row) for number, row in enumerate(rows)]
-
-    def _example(self, number: int, question: Any, options: Any, answer: Any) -> ChoiceExample:
-        where = f"{self.where}, question {number + 1}"
-        return ChoiceExample(
-            id=f"{self.id}-{number}",
-            passage=self.passage,
-            question=_text(question, where),
-            options=_options(options, where),
-            answer=None if answer is None else _answer(answer, where),
-            level=self.level,
+def _examples(
+    content: dict[str, Any], where: str, level: str | None, needs_answers: bool
+) -> Iterator[ChoiceExample]:
+    """An example for each question of an article, with ids counted from 0."""
+    id, passage = text_field(content, "id", where), text_field(content, "article", where)
+    level = level or next((one for one in LEVELS if id.startswith(one)), None)
+    questions = required(content, "questions", list, where)
+    options = required(content, "options", list, where)
+    answers: list[Any] = [None] * len(questions)
+    if needs_answers or "answers" in content:
+        answers = required(content, "answers", list, where)
+    if not len(questions) == len(options) == len(answers):
+        raise FormatError(
+            f"{where}: {len(questions)} questions, {len(options)} lists of options and "
+            f"{len(answers)} answers; there must be as many of each"
         )
+    for number, (question, four, answer) in enumerate(
+        zip(questions, options, answers, strict=True)
+    ):
+        here = f"{where}, question {number + 1}"
+        place = None if answer is None else _answer(answer, here)
+        text, texts = _text(question, here), _options(four, here)
+        yield ChoiceExample(f"{id}-{number}", passage, text, texts, place, level, here)
 
 
 def _text(value: Any, where: str) -> str:

@@ -10,6 +10,7 @@ from litebert.tasks.published.task import PublishedTask, find_file
 from litebert.tasks.question_answering import QuestionAnswering, QuestionSettings
 from litebert.tasks.questions import QuestionExample, read_squad
 from litebert.tasks.readers.text_file import Say
+from litebert.tasks.source import DataSource
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Squad(PublishedTask):
         )  # fmt: skip
 
     def read(
-        self, path: Path, split: str, *, labelled: bool, level: str, repair: bool, say: Say
+        self, path: Path, split: str, source: DataSource, *, labelled: bool, say: Say
     ) -> list[QuestionExample]:
         file = find_file(path, f"{split}-v{self.version}.json")
-        return read_squad(file, self.version, needs_answers=labelled, repair=repair, say=say)
+        return read_squad(file, self.version, needs_answers=labelled, repair=source.repair, say=say)

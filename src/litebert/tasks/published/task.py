@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 
 from litebert.base.errors import FileError
 from litebert.tasks.readers.text_file import Say
+from litebert.tasks.source import DataSource
 from litebert.tasks.task import Task, TaskSettings
 
 
@@ -26,7 +27,7 @@ class PublishedTask(Protocol):
         ...
 
     def read(
-        self, path: Path, split: str, *, labelled: bool, level: str, repair: bool, say: Say
+        self, path: Path, split: str, source: DataSource, *, labelled: bool, say: Say
     ) -> list[Any]:
         """The examples of a split; `path` is the folder that its files were unpacked into."""
         ...

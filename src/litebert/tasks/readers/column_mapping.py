@@ -49,13 +49,13 @@ class ColumnMapping:
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
-    def build(cls, given: GivenColumns | None) -> ColumnMapping:
+    def build(cls, given: GivenColumns) -> ColumnMapping:
         """From {"text": "body", "options": ["a", "b"]}, or ["text=body", "options=a,b"]."""
         if not isinstance(given, Mapping):
-            wrong = [pair for pair in given or () if "=" not in pair]
+            wrong = [pair for pair in given if "=" not in pair]
             if wrong:
                 raise SettingsError(f"--column {wrong[0]}: expected ROLE=NAME, as in text=body")
-            given = dict(pair.split("=", 1) for pair in given or ())
+            given = dict(pair.split("=", 1) for pair in given)
         return cls(
             {
                 name: (columns,) if isinstance(columns, str) else tuple(columns)

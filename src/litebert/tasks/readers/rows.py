@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from litebert.base.errors import FileError, FormatError
 from litebert.reading.parquet import open_parquet
 from litebert.reading.sources import find_sources
 from litebert.reading.tables import parse_row, quoted_list
+from litebert.tasks.readers.column_mapping import ColumnMapping
 from litebert.tasks.readers.json_content import kind_name, parse_object
 from litebert.tasks.readers.text_file import LARGEST_FILE, Say, read_lines, read_text
 
@@ -23,18 +24,25 @@ TABLES = {".csv", ".tsv", ".jsonl", ".parquet"}
 
 @dataclass(frozen=True)
 class Row:
-    """One record: where it is, for messages, and its values by column."""
+    """One record: where it is, for messages, its values by column, and the columns of roles."""
 
     where: str
     values: dict[str, Any]
+    columns: ColumnMapping = field(default_factory=ColumnMapping)
     id: str = ""  # what an example is called in predictions
 
-    def get(self, column: str) -> Any:
-        """What a column holds; None where it is empty, or there is no such column ("")."""
-        return self.values.get(column) if column else None
+    def get(self, role: str) -> Any:
+        """What is in the column of a role; None where it is empty, or none plays it."""
+        return self.values.get(self.columns[role]) if role in self.columns.columns else None
 
-    def text(self, column: str) -> str:
-        """The text of a column, which must not be empty; white space around it is dropped."""
+    def texts(self, role: str) -> tuple[str, ...]:
+        """The texts of a role's columns, none of them empty; white space around is dropped."""
+        return tuple(self._text(column) for column in self.columns.columns[role])
+
+    def text(self, role: str) -> str:
+        return self.texts(role)[0]
+
+    def _text(self, column: str) -> str:
         value = self.values.get(column)
         if value is None or (type(value) is str and not value.strip()):
             raise FormatError(f"{self.where}: {column!r} is empty")
@@ -42,19 +50,23 @@ class Row:
             raise FormatError(f"{self.where}: {column!r} is not text but {kind_name(value)}")
         return value.strip()
 
-    def name(self, column: str) -> str | None:
+    def name(self, role: str) -> str | None:
         """A label, an answer or an id exactly as it is written, also a number; None if empty."""
-        value = self.get(column)
+        value = self.get(role)
         if value is None or (isinstance(value, str) and not value.strip()):
             return None
-        return name_of(value, f"{self.where}: {column!r}")
+        return name_of(value, self.place(role))
 
-    def label(self, column: str, *, needed: bool, what: str = "label") -> str | None:
-        """The same of a column that says what to learn, which may have to be there."""
-        label = self.name(column)
+    def label(self, role: str, *, needed: bool) -> str | None:
+        """The same of what is to be learned, which may have to be there."""
+        label = self.name(role)
         if label is None and needed:
-            raise FormatError(f"{self.where}: {column!r} is empty; every row needs its {what}")
+            raise FormatError(f"{self.place(role)} is empty; every row needs its {role}")
         return label
+
+    def place(self, role: str) -> str:
+        """Row and column, for messages."""
+        return f"{self.where}: {self.columns[role]!r}"
 
 
 @dataclass(frozen=True)
@@ -101,27 +113,27 @@ def read_table(path: Path | str) -> Table:
     return table
 
 
-def with_ids(table: Table, column: str, say: Say, *, told: bool) -> tuple[Table, bool]:
-    """A table whose rows have ids: those of a column, if they are unique, else rows are counted.
+def map_rows(table: Table, columns: ColumnMapping, say: Say, *, id_told: bool) -> Table:
+    """A table whose rows know the columns of roles, and their ids.
 
-    Says whether the column is used; one that was `told` must be.
+    Ids are those of the id's column if they are unique, as one that was told must be; else rows are
+    counted.
     """
+    rows = [replace(row, columns=columns) for row in table.rows]
     seen: dict[str, str] = {}
-    for row in table.rows if column else ():
-        id = row.name(column)
+    for row in rows if "id" in columns.columns else ():
+        id = row.name("id")
         if id is not None and id not in seen:
             seen[id] = row.where
             continue
         problem = "is empty" if id is None else f"{id!r} occurs twice (before: {seen[id]})"
-        message = f"{row.where}: the id in {column!r} {problem}"
-        if told:
+        message = f"{row.where}: the id in {columns['id']!r} {problem}"
+        if id_told:
             raise FormatError(f"{message}; make it unique, or name another column")
         say(f"{message}; rows are counted from 0 instead")
-        seen = {}
-        break
-    ids = seen or [str(number) for number in range(len(table.rows))]
-    rows = [replace(row, id=id) for id, row in zip(ids, table.rows, strict=True)]
-    return replace(table, rows=rows), bool(seen)
+        return map_rows(table, columns.without("id"), say, id_told=False)
+    ids = seen or map(str, range(len(rows)))
+    return replace(table, rows=[replace(row, id=id) for row, id in zip(rows, ids, strict=True)])
 
 
 def _separated(path: str, format: str) -> Table:
