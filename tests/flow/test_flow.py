@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 import transformers
-from litebert.demo.reviews import reviews_file
 
 import litebert
+from litebert.demos.reviews import reviews_file
 from litebert.train.evaluate import HeldOutReport
 from litebert.train.metrics import read_metrics
 

@@ -11,7 +11,7 @@ import transformers
 import litebert
 from litebert.model.config import EncoderConfig
 from litebert.model.huggingface import KEY
-from litebert.model.model import Model
+from litebert.model.model import Model, share_embeddings
 
 BAR = 1e-5
 TASKS = {
@@ -99,7 +99,7 @@ def test_electra_pair_with_shared_embeddings(tmp_path: Path) -> None:
     discriminator = Model.create(_config(**shape), ("replaced_token",), seed=1).eval()
     small = {"hidden_size": 8, "num_attention_heads": 1, "intermediate_size": 32}
     generator = Model.create(_config(**shape, **small), ("masked_lm",), seed=2).eval()
-    litebert.share_embeddings(generator, discriminator)
+    share_embeddings(generator, discriminator)
     ids = torch.randint(5, 99, (3, 11))
     for name, model, cls in [
         ("discriminator", discriminator, transformers.ElectraForPreTraining),
