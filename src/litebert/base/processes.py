@@ -48,8 +48,7 @@ class ProcessPool:
     def __init__(
         self, workers: int, initializer: Callable[..., None] | None = None, initargs: tuple = ()
     ) -> None:
-        self._workers = workers
-        self._initial: Any = (initializer, initargs)
+        self._workers, self._initial = workers, (initializer, initargs)
         self._pending: set[Future[Any]] = set()
 
     def __enter__(self) -> Self:
