@@ -23,8 +23,13 @@ from litebert.corpus.inspect import printable, sample_text, show
 
 def train_tokenizer(out: Path, language: str, **options: Any) -> None:
     """What was trained."""
+    found: list[str] = []
     with messages() as say:
-        made = litebert.train_tokenizer(out=out, language=language, on_progress=say, **options)
+        made = litebert.train_tokenizer(
+            out=out, language=language, on_progress=say, say=found.append, **options
+        )
+    for line in found:
+        print(line)
     print(
         f"{out}: {made.kind}, {made.vocab_size:,} tokens, normalization {made.normalization}\n"
         f"next: litebert prepare YOUR_TEXT --tokenizer {out} --out corpus --language {language}"

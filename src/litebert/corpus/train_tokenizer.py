@@ -28,6 +28,7 @@ def train_tokenizer(
     field: str = "text",
     on_error: str = "stop",
     on_progress: Callable[[str], None] = lambda text: None,
+    say: Callable[[str], None] = lambda text: None,
 ) -> Tokenizer:
     """Train a tokenizer on your own text.
 
@@ -47,6 +48,7 @@ def train_tokenizer(
         field: As in `prepare`.
         on_error: As in `prepare`.
         on_progress: Called with a line that says how far it is.
+        say: Told what was skipped, a sentence a reason.
     """
     options = {"format": format, "field": field, "on_error": on_error}
     settings = ReadSettings.build(options, "litebert tokenizer train")
@@ -54,28 +56,33 @@ def train_tokenizer(
 
     def sentences() -> Iterator[str]:
         nonlocal all_read
-        yield from read_sentences(inputs, settings, language)
+        yield from read_sentences(inputs, settings, language, skipped)
         all_read = True
 
     def tell(count: int) -> None:
         training = f"training on {count:,} sentences or a sample of them, which may take minutes"
         on_progress(training if all_read else f"{count:,} sentences read")
 
+    skipped = Skipped()
     with new_folder(Path(out)) as folder:
         made = train_from_sentences(
             sentences(), kind, vocab_size, normalization, language=language, sample=sample,
             seed=seed, progress=tell,
         )  # fmt: skip
         made.save(folder)
+    for reason, count in skipped.counts.items():
+        say(f"skipped {count:,}: {reason} ({skipped.messages.get(reason, 'no text in it')})")
     return made
 
 
-def read_sentences(inputs: Sequence[str], settings: ReadSettings, language: str) -> Iterator[str]:
-    """Every sentence of the inputs, in order."""
+def read_sentences(
+    inputs: Sequence[str], settings: ReadSettings, language: str, skipped: Skipped
+) -> Iterator[str]:
+    """Every sentence of the inputs, in order; what is left out is added to `skipped`."""
     sources = find_sources(inputs, settings.format)
     for source in sources:
         check_source(source, settings)
     for source in sources:
         for chunk in split_chunks(source, settings):
-            for document in read_documents(chunk, settings, Skipped()):
+            for document in read_documents(chunk, settings, skipped):
                 yield from document_sentences(document, language)

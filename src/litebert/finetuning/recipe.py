@@ -1,6 +1,7 @@
 """How to fine-tune: learning rates, batches, epochs. The paper's numbers (Table 14), and our own.
 
     recipes/paper.toml   a row of Table 14 for each task
+    recipes/base.toml    for encoders between the two
     recipes/small.toml   what measured best for encoders of a few million parameters (docs/log.md)
 
 A row holds for one task; `[any]` holds for all that have none of their own. What stands in a row's

@@ -65,7 +65,7 @@ def _cell(scalar: Any) -> Any:
     try:
         return scalar.as_py()
     except UnicodeDecodeError as error:
-        return BadCell(f"not valid UTF-8 ({error.reason} at byte {error.start} of the text)")
+        return BadCell(f"{error.reason} at byte {error.start} of the text")
 
 
 @contextmanager
