@@ -86,20 +86,25 @@ def _function(name: str) -> str:
 
 
 def _signature(signature: inspect.Signature) -> str:
-    """A parameter a line, once there are more than a few."""
-    text = re.sub(r"pathlib\.(_local\.)?Path", "Path", str(signature))
+    """A parameter a line, once there are more than a few; a function as default is an ellipsis."""
+    parameters = [
+        p.replace(default=...) if callable(p.default) and p.default is not p.empty else p
+        for p in signature.parameters.values()
+    ]
+    text = _plain(str(signature.replace(parameters=parameters)))
     if len(text) < 60:
         return text
-    lines = [
-        re.sub(r"pathlib\.(_local\.)?Path", "Path", str(p)) for p in signature.parameters.values()
-    ]
-    if any(p.kind is p.KEYWORD_ONLY for p in signature.parameters.values()):
-        first = next(
-            i for i, p in enumerate(signature.parameters.values()) if p.kind is p.KEYWORD_ONLY
-        )
-        lines.insert(first, "*")
-    result = str(signature).rpartition(" -> ")[2] if " -> " in text else ""
+    lines = [_plain(str(parameter)) for parameter in parameters]
+    keywords = [place for place, p in enumerate(parameters) if p.kind is p.KEYWORD_ONLY]
+    if keywords:
+        lines.insert(keywords[0], "*")
+    result = text.rpartition(" -> ")[2] if " -> " in text else ""
     return "(\n    " + ",\n    ".join(lines) + ",\n)" + (f" -> {result}" if result else "")
+
+
+def _plain(text: str) -> str:
+    """Without the quotes and module paths of annotations."""
+    return re.sub(r"pathlib\.(_local\.)?Path", "Path", text).replace("Ellipsis", "...")
 
 
 def _class(name: str) -> str:

@@ -660,7 +660,7 @@ def test_electra_step_averages_detection_over_all_tokens_and_weighs_it_fifty() -
 
 def test_inputs_have_types_only_where_there_are_two() -> None:
     assert isinstance(to_inputs(some_batch(), CPU), Inputs)
-    assert to_inputs(make_batch([[4], [6]], [[], []]), CPU).types is None
-    types = to_inputs(some_batch(), CPU).types
+    assert to_inputs(make_batch([[4], [6]], [[], []]), CPU).token_types is None
+    types = to_inputs(some_batch(), CPU).token_types
     assert types is not None
     assert types.tolist() == some_batch().token_types.tolist()

@@ -20,27 +20,18 @@ from litebert.base.budget import parse_budget
 from litebert.base.errors import LitebertError, did_you_mean
 from litebert.base.runtime import Precision
 from litebert.base.settings import Settings, merge
+from litebert.corpus.loader import DataSettings
 from litebert.corpus.sampling.input_formats import input_format
 from litebert.model.config import EncoderConfig
 from litebert.objectives.masking import Masking
 from litebert.objectives.registry import OBJECTIVES, heads_of
 
 
-class PresetData(Settings):
+class PresetData(DataSettings):
     """What one step sees."""
 
-    input_format: str = Field(
-        default="albert", description="how sentences become samples: corpus/sampling"
-    )
-    max_length: int = Field(default=512, ge=8, description="tokens of a sequence at most")
     batch_size: int = Field(
         default=4096, ge=1, description="sequences a step; by tokens: as many full ones"
-    )
-    batch_by: Literal["sequences", "tokens"] = Field(
-        default="sequences", description="a fixed number of sequences, or of tokens, a step"
-    )
-    dupe_factor: int = Field(
-        default=0, ge=0, description="static masking: as many fixed copies; 0 is dynamic"
     )
     micro_batch_tokens: int = Field(
         default=8192, ge=8, description="tokens of one forward pass; more are accumulated"

@@ -19,7 +19,7 @@ class Inputs:
 
     batch: Batch
     ids: Tensor  # N
-    types: Tensor | None  # N, or None where all are 0
+    token_types: Tensor | None  # N, or None where all are 0
     positions: Tensor  # M, into ids
     targets: Tensor  # M
     labels: Tensor  # B: classes, or numbers to tell
@@ -28,7 +28,7 @@ class Inputs:
         """The batch through a model's encoder; `read` are the tokens that matter at its end."""
         lengths = self.batch.lengths.tolist()
         rows = None if read is None else torch.from_numpy(read).to(self.ids.device)
-        return model(self.ids, segments=self.types, lengths=lengths, depth=depth, read=rows)
+        return model(self.ids, segments=self.token_types, lengths=lengths, depth=depth, read=rows)
 
 
 def to_inputs(batch: Batch, device: torch.device) -> Inputs:
