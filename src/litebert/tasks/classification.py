@@ -24,7 +24,7 @@ from litebert.tasks.metrics.classification import (
 )
 from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role
 from litebert.tasks.readers.rows import Row
-from litebert.tasks.task import Prediction, Term
+from litebert.tasks.task import Prediction, Scores, Term
 from litebert.tasks.texts import LABEL, PAIR, TEXT, Examples, TextExample, TextSettings, TextTask
 
 MAX_LABELS = 1000
@@ -44,6 +44,7 @@ class Classification(TextTask[LabelPrediction]):
     kind = "classify"
     known_metrics = CLASSIFICATION_METRICS
     no_label = NO_LABEL
+    trivial_answer = "always the most frequent label"
 
     def __init__(self, settings: TextSettings) -> None:
         super().__init__(settings)
@@ -86,6 +87,13 @@ class Classification(TextTask[LabelPrediction]):
 
     def to_row(self, prediction: LabelPrediction) -> list[float]:
         return list(prediction.probabilities.values())
+
+    def row_of_target(self, target: float) -> list[float]:
+        return [float(number == target) for number in range(len(self.settings.labels))]
+
+    def is_better(self, scores: Scores, trivial: Scores) -> bool:
+        """By any metric: rare labels are found at the price of accuracy."""
+        return any(scores[metric] > trivial[metric] for metric in self.settings.metrics)
 
     def number_of(self, prediction: LabelPrediction) -> int:
         return self._number[prediction.label]

@@ -36,7 +36,7 @@ from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role, role
 from litebert.tasks.readers.json_content import kind_name, parse_json
 from litebert.tasks.readers.rows import Row, Table
 from litebert.tasks.readers.text_file import Say
-from litebert.tasks.task import Outputs, Prediction, Scores, Task, TaskSettings, Term
+from litebert.tasks.task import Form, Outputs, Prediction, Scores, Task, TaskSettings, Term
 from litebert.text.tokenizer import Tokenizer
 
 _OPTIONS = Role(
@@ -92,6 +92,7 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
     kind = "choice"
     settings_class = ChoiceSettings
     head = "multiple_choice"
+    trivial_answer = "always the option at the most frequent place"
 
     @classmethod
     def roles(cls, columns: Sequence[str], given: ColumnMapping) -> tuple[Role, ...]:
@@ -136,6 +137,9 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
     def problem_of(self, example: ChoiceExample) -> str | None:
         there, wanted = len(example.options), self.settings.options
         return None if there == wanted else f"{there} options; the model chooses among {wanted}"
+
+    def form(self, examples: Examples) -> Form:
+        return "options"
 
     def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """A sequence an option; those of a question lie side by side."""
@@ -189,6 +193,11 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
 
     def all_alike(self, predictions: Predictions) -> bool:
         return len({prediction.choice for prediction in predictions}) < 2
+
+    def trivial(self, train: Examples, examples: Examples) -> list[ChoicePrediction]:
+        answers = [example.answer for example in train if example.answer is not None]
+        row = np.bincount(answers, minlength=self.settings.options) / max(len(answers), 1)
+        return [_prediction(example.id, row) for example in examples]
 
     def score(self, examples: Examples, predictions: Predictions) -> Scores:
         """Accuracy, for all and by level."""

@@ -42,6 +42,7 @@ class Regression(TextTask[ValuePrediction]):
     known_metrics = CORRELATION_METRICS
     label_type = np.float32
     no_label = math.nan
+    trivial_answer = "always the mean value"
 
     @classmethod
     def roles(cls, columns: Sequence[str], given: ColumnMapping) -> tuple[Role, ...]:
@@ -89,6 +90,9 @@ class Regression(TextTask[ValuePrediction]):
 
     def to_row(self, prediction: ValuePrediction) -> list[float]:
         return [prediction.value]
+
+    def row_of_target(self, target: float) -> list[float]:
+        return [target]
 
     def number_of(self, prediction: ValuePrediction) -> float:
         return prediction.value

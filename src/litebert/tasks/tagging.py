@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -34,7 +35,7 @@ from litebert.tasks.readers.json_content import kind_name, parse_json
 from litebert.tasks.readers.rows import Row, Table, is_table, name_of
 from litebert.tasks.readers.text_file import Say
 from litebert.tasks.source import DataSource
-from litebert.tasks.task import Outputs, Prediction, Scores, Task, TaskSettings, Term
+from litebert.tasks.task import Form, Outputs, Prediction, Scores, Task, TaskSettings, Term
 from litebert.text.tokenizer import Tokenizer
 
 _BRACKETED = re.compile(r"\[[\"'\d].*\]", re.DOTALL)
@@ -68,6 +69,7 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
     kind = "tag"
     settings_class = TaskSettings
     head = "token_classification"
+    trivial_answer = "the most frequent tag for every word"
 
     def __init__(self, settings: TaskSettings) -> None:
         super().__init__(settings)
@@ -111,6 +113,9 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
     @staticmethod
     def labels_of(example: TaggedExample) -> tuple[str, ...]:
         return example.tags or ()
+
+    def form(self, examples: Examples) -> Form:
+        return "words"
 
     def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """A sentence in one sequence, or in several that part it between words."""
@@ -179,6 +184,14 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
 
     def all_alike(self, predictions: Predictions) -> bool:
         return len({tag for prediction in predictions for tag in prediction.tags}) < 2
+
+    def trivial(self, train: Examples, examples: Examples) -> list[TagsPrediction]:
+        counts = Counter(tag for example in train for tag in example.tags or ())
+        row = np.array([counts[label] for label in self.settings.labels]) / max(counts.total(), 1)
+        return [
+            self._prediction(example.id, np.tile(row, (len(example.words), 1)))
+            for example in examples
+        ]
 
     def score(self, examples: Examples, predictions: Predictions) -> Scores:
         """Entity F1, precision and recall, and the fraction of tags that are correct."""

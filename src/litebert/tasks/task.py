@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ from litebert.text.tokenizer import Tokenizer
 
 Outputs = list[NDArray[np.floating]]  # one array a sequence
 Scores = dict[str, float]
+Form = Literal["text", "pair", "words", "passage", "options"]  # what an example asks about
 TASK_KEY = "litebert_task"  # where a model folder's config.json keeps the settings
 
 
@@ -89,6 +90,7 @@ class Task(Objective, Protocol[S, E, P]):
     settings_class: ClassVar[type[TaskSettings]]
     noun: ClassVar[str] = "examples"  # what messages call them
     overflow_hint: ClassVar[str] = ""  # what else can be done about texts that are too long
+    trivial_answer: ClassVar[str]  # what `trivial` predicts, in words
     weight, counters, count_offset = 1.0, ACCURACY, 0
     name: str  # that of the settings, as metrics.jsonl names the loss
     settings: S
@@ -150,6 +152,10 @@ class Task(Objective, Protocol[S, E, P]):
         """Why an example cannot be read by a model of these settings, if it cannot."""
         return None
 
+    def form(self, examples: Sequence[E]) -> Form:
+        """What these examples are, as far as it decides how to fine-tune."""
+        ...
+
     # ------------------------------------------------------------------------ features and loss
 
     def configured(self, recipe: Mapping[str, Any], train: Sequence[E], say: Say) -> Self:
@@ -200,6 +206,15 @@ class Task(Objective, Protocol[S, E, P]):
     def all_alike(self, predictions: Sequence[P]) -> bool:
         """Whether every example was given the same answer, so that nothing was learned."""
         ...
+
+    def trivial(self, train: Sequence[E], examples: Sequence[E]) -> list[P]:
+        """Predictions that take no encoder: what a model must be better than to have learned."""
+        ...
+
+    def is_better(self, scores: Scores, trivial: Scores) -> bool:
+        """Whether scores are above those of the trivial predictions."""
+        metric = self.settings.metrics[0]
+        return scores[metric] > trivial[metric]
 
     def write_submission(self, path: Path, predictions: Sequence[P]) -> None:
         """Predictions in the official format of the kind, where it has one."""

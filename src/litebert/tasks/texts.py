@@ -26,7 +26,7 @@ from litebert.tasks.features import Features, Ids, Sequences, encode_all
 from litebert.tasks.readers.column_mapping import Role, role
 from litebert.tasks.readers.rows import Row, Table
 from litebert.tasks.readers.text_file import Say
-from litebert.tasks.task import Outputs, P, Scores, Task, TaskSettings
+from litebert.tasks.task import Form, Outputs, P, Scores, Task, TaskSettings
 from litebert.text.tokenizer import Tokenizer
 
 Pooling = Literal["first", "mean"]
@@ -111,6 +111,10 @@ class TextTask(Task[TextSettings, TextExample, P]):
         """And back."""
 
     @abstractmethod
+    def row_of_target(self, target: float) -> Sequence[float]:
+        """Such a row of one who knows the label."""
+
+    @abstractmethod
     def number_of(self, prediction: P) -> float:
         """What is predicted, as metrics compare it with the target."""
 
@@ -131,6 +135,9 @@ class TextTask(Task[TextSettings, TextExample, P]):
     @staticmethod
     def is_labelled(example: TextExample) -> bool:
         return example.label is not None
+
+    def form(self, examples: Examples) -> Form:
+        return "text" if examples[0].second is None else "pair"
 
     def configured(self, recipe: Mapping[str, Any], train: Examples, say: Say) -> Self:
         """As the recipe says; but a lone text has no other to be compared with."""
@@ -233,6 +240,11 @@ class TextTask(Task[TextSettings, TextExample, P]):
         """The mean of probabilities, or of numbers."""
         rows = [self.to_row(prediction) for prediction in predictions]
         return self.to_prediction(predictions[0].id, np.mean(rows, 0))
+
+    def trivial(self, train: Examples, examples: Examples) -> list[P]:
+        """The mean of the training labels' rows for all: the most frequent label, the mean."""
+        row = np.mean([self.row_of_target(self.target_of(example)) for example in train], 0)
+        return [self.to_prediction(example.id, row) for example in examples]
 
     def score(self, examples: Examples, predictions: Sequence[P]) -> Scores:
         both = self.to_numbers(examples, predictions)
