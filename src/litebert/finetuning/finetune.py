@@ -1,6 +1,7 @@
 """Fine-tuning: `litebert.finetune("model", "sst-2", "tuned", data="glue/SST-2")`.
 
 OUT/run.json       settings, where from, what came of it
+OUT/search/        where `--search` tried other settings (search.py)
 OUT/seed-1/ ...    one folder a seed (runs.py); a collapsed one may be repeated (seed-1-again-1)
 OUT/report.json    scores by seed, mean and deviation, collapses
 OUT/model/         the best seed's model, which opens in `transformers`
@@ -24,11 +25,13 @@ from litebert.finetuning.doubts import before_training
 from litebert.finetuning.feature_cache import cached_features, checksum
 from litebert.finetuning.recipe import Recipe
 from litebert.finetuning.runs import FeaturedExamples, RunResult, RunSetup, run_seed
+from litebert.finetuning.search import parse_search, search_recipe
 from litebert.inference.model_folder import open_tokenizer
 from litebert.model.folder import MODEL, find_model_folder
 from litebert.model.model import Model
 from litebert.tasks.data import TaskData, open_data
 from litebert.tasks.features import Features
+from litebert.tasks.readers.text_file import Say, quiet
 from litebert.tasks.registry import build_task
 from litebert.tasks.source import DataSource
 from litebert.tasks.task import Task
@@ -105,6 +108,7 @@ def finetune(
     seeds: int = 1,
     retry: Retry = "no",
     keep_all: bool = False,
+    search: str | None = None,
     callbacks: Iterable[Callback] = (),
 ) -> Finetuned:
     """Fine-tune a pretrained encoder for a task: a published one, or a file of your own.
@@ -132,6 +136,7 @@ def finetune(
         seeds: Runs from different seeds; the best is kept.
         retry: A collapsed run is repeated: no, with another seed, or a lower learning_rate.
         keep_all: Keep every seed's model.
+        search: Try learning rates and poolings first, within a time (5m) or a number of runs (12).
         callbacks: Told of the run's events (train/callbacks.py).
 
     Returns:
@@ -150,14 +155,14 @@ def finetune(
     )
     return finetune_examples(
         start, folder, found, chosen, Path(out), overflow=overflow, seeds=seeds, retry=retry,
-        keep_all=keep_all, callbacks=heard,
+        keep_all=keep_all, search=search, callbacks=heard,
     )  # fmt: skip
 
 
 def finetune_examples(
     start: Model, folder: Path, data: TaskData, recipe: Recipe, out: Path, *,
     overflow: str = "truncate", seeds: int = 1, retry: Retry = "no", keep_all: bool = False,
-    callbacks: Callback | None = None,
+    search: str | None = None, callbacks: Callback | None = None,
 ) -> Finetuned:  # fmt: skip
     """The same for examples at hand, from a model at hand whose tokenizer is in `folder`."""
     callbacks = callbacks or Callback()
@@ -168,39 +173,55 @@ def finetune_examples(
             f"max_length {recipe.max_length}: {folder} has positions for {longest} tokens "
             f"(--set max_length={longest})"
         )
-    asked = {**recipe.model_dump(), "overflow": overflow}
-    task = build_task(data.settings).configured(asked, data.train, callbacks.on_message)
+    budget = None if search is None else parse_search(search)
+    task = _task(data, recipe, overflow)
     keep_freed_memory()
     with ExitStack() as held:
         should_stop = held.enter_context(stop_requests())
         make_folder(out)
         held.enter_context(lock_folder(out, "litebert finetune"))
-        run = open_run(out, _describe(task, recipe, data, folder, retry))
+        run = open_run(out, _describe(task, recipe, data, folder, retry, search))
         if run["finished"] and (out / MODEL).is_dir():
             report = FinetuneReport.load(out / REPORT)
             if len(report.seeds) >= seeds:
                 callbacks.on_message(f"{out}: finished before, with {len(report.seeds)} seed(s)")
                 return Finetuned(out, report)
         save_run(out, run)
-        train, dev = _featured(task, data, tokenizer, folder)
-        _tell_lengths(task, train.features, len(data.train), callbacks)
-        per_epoch = -(-len(train.features.batch.group_lengths) // recipe.batch_size)
-        for warning in before_training(recipe, per_epoch, len(next(iter(data.dev.values())))):
+
+        def setup_of(recipe: Recipe, data: TaskData, say: Say = quiet) -> RunSetup:
+            task = _task(data, recipe, overflow, say)
+            train, dev = _featured(task, data, tokenizer, folder)
+            group = DistributedGroup(device=default_device())
+            return RunSetup(
+                start, task, recipe, tokenizer, train, dev, group, callbacks, should_stop
+            )
+
+        if budget is not None:
+            found = search_recipe(setup_of, recipe, data, out, budget)
+            if found is None:
+                return Finetuned(out, None)
+            recipe = found
+        setup = setup_of(recipe, data, callbacks.on_message)
+        dev = len(setup.first_dev.examples)
+        _tell_lengths(setup.task, setup.train.features, len(data.train), callbacks)
+        for warning in before_training(recipe, setup.steps_per_epoch, dev):
             callbacks.on_message(warning)
-        setup = RunSetup(
-            start, task, recipe, tokenizer, train, dev, DistributedGroup(device=default_device()),
-            callbacks, should_stop,
-        )  # fmt: skip
         return _all_seeds(setup, out, run, seeds, retry, keep_all)
 
 
+def _task(data: TaskData, recipe: Recipe, overflow: str, say: Say = quiet) -> Task:
+    asked = {**recipe.model_dump(), "overflow": overflow}
+    return build_task(data.settings).configured(asked, data.train, say)
+
+
 def _describe(
-    task: Task, recipe: Recipe, data: TaskData, folder: Path, retry: Retry
+    task: Task, recipe: Recipe, data: TaskData, folder: Path, retry: Retry, search: str | None
 ) -> dict[str, Any]:
     """What a run is: equal descriptions, equal runs."""
     settings = {
         "task": task.settings.model_dump(mode="json"), "recipe": recipe.model_dump(mode="json"),
         "examples": checksum(data.train)[:16], "retry": retry,
+        "search": search,
         "dev": {name: checksum(part)[:16] for name, part in data.dev.items()},
         "start": {file.name: sha256(file)[:16] for file in sorted(folder.glob("*.safetensors"))},
     }  # fmt: skip

@@ -69,6 +69,16 @@ class RunSetup:
     callbacks: Callback = field(default_factory=Callback)
     should_stop: Callable[[], bool] = lambda: False
 
+    @property
+    def first_dev(self) -> FeaturedExamples:
+        """The dev set that chooses."""
+        return next(iter(self.dev.values()))
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches of an epoch."""
+        return -(-len(self.train.features.batch.group_lengths) // self.recipe.batch_size)
+
 
 @dataclass(frozen=True)
 class RunResult:
@@ -242,7 +252,7 @@ class _Run:
         best = max(value, before.best)
         since = 0 if value > before.best else before.since + 1
         if recipe.keep == "last" or value >= before.best:
-            ends = _ends(task.intervals(self._first_dev().examples, answers[0]))
+            ends = _ends(task.intervals(self.setup.first_dev.examples, answers[0]))
             self.kept = _Kept(best, since, scores, ends, loop.step, all_alike)
             self._keep(first)
         else:
@@ -264,18 +274,15 @@ class _Run:
             return "its best model gives every dev example the same answer"
         if chance is not None and loss > UNMOVED * chance:
             return f"its training loss of {loss:.3f} is that of chance ({chance:.3f})"
-        return why_nothing(self.setup.task, *self._compared(), len(self._first_dev().examples))
+        return why_nothing(self.setup.task, *self._compared(), len(self.setup.first_dev.examples))
 
     def _doubt(self) -> str | None:
         scores, trivial = self._compared()
         return why_doubtful(self.setup.task, scores, self.kept.intervals, trivial)
 
-    def _first_dev(self) -> FeaturedExamples:
-        return next(iter(self.setup.dev.values()))
-
     def _compared(self) -> tuple[Scores, Scores]:
         """Scores on the first dev set: this run's, and those of the trivial answer."""
-        task, dev = self.setup.task, self._first_dev().examples
+        task, dev = self.setup.task, self.setup.first_dev.examples
         trivial = task.score(dev, task.trivial(self.setup.train.examples, dev))
         return next(iter(self.kept.scores.values())), trivial
 
