@@ -13,6 +13,7 @@ import shutil
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -274,17 +275,22 @@ class _Run:
             return "its best model gives every dev example the same answer"
         if chance is not None and loss > UNMOVED * chance:
             return f"its training loss of {loss:.3f} is that of chance ({chance:.3f})"
-        return why_nothing(self.setup.task, *self._compared(), len(self.setup.first_dev.examples))
+        dev = len(self.setup.first_dev.examples)
+        return why_nothing(self.setup.task, self._scores(), self._trivial, dev)
 
     def _doubt(self) -> str | None:
-        scores, trivial = self._compared()
-        return why_doubtful(self.setup.task, scores, self.kept.intervals, trivial)
+        if not self.kept.scores:
+            return None
+        return why_doubtful(self.setup.task, self._scores(), self.kept.intervals, self._trivial)
 
-    def _compared(self) -> tuple[Scores, Scores]:
-        """Scores on the first dev set: this run's, and those of the trivial answer."""
+    def _scores(self) -> Scores:
+        return next(iter(self.kept.scores.values()))
+
+    @cached_property
+    def _trivial(self) -> Scores:
+        """The scores of the trivial answer on the first dev set."""
         task, dev = self.setup.task, self.setup.first_dev.examples
-        trivial = task.score(dev, task.trivial(self.setup.train.examples, dev))
-        return next(iter(self.kept.scores.values())), trivial
+        return task.score(dev, task.trivial(self.setup.train.examples, dev))
 
 
 def _ends(intervals: dict[str, Interval]) -> dict[str, list[float]]:
