@@ -168,6 +168,8 @@ def finetune_examples(
             f"max_length {recipe.max_length}: {folder} has positions for {longest} tokens "
             f"(--set max_length={longest})"
         )
+    if recipe.exits and start.config.num_hidden_layers < 2:
+        raise SettingsError(f"exits=true: {folder} has one layer, before which there is no exit")
     asked = {**recipe.model_dump(), "overflow": overflow}
     task = build_task(data.settings).configured(asked, data.train, callbacks.on_message)
     keep_freed_memory()
