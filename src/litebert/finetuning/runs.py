@@ -267,7 +267,9 @@ class _Run:
         """What exit rules cost the best model on the first dev set goes into its folder."""
         task, dev = self.setup.task, self._first_dev()
         model = Model.load(self.out / MODEL).to(self.setup.group.device)
-        write_calibration(model, calibrate(task, model, dev.examples, dev.features))
+        precision = self.setup.recipe.precision
+        found = calibrate(task, model, dev.examples, dev.features, precision=precision)
+        write_calibration(model, found)
         model.save(self.out / MODEL, overwrite=True, tokenizer=self.setup.tokenizer)
 
     def _why_collapsed(self, loss: float) -> str | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from litebert.base.runtime import Precision
 from litebert.inference.exits import CalibratedRule, Calibration, ExitRule, parse_exit
 from litebert.inference.run import run_depths
 from litebert.model.model import Model
@@ -17,18 +19,22 @@ PATIENCE = (1, 2, 3, 4, 5, 6, 8, 10)
 CONFIDENCE = (0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999)
 
 
-def calibrate(task: Task, model: Model, examples: Sequence[Any], features: Features) -> Calibration:
+def calibrate(
+    task: Task, model: Model, examples: Sequence[Any], features: Features, *,
+    precision: Precision = "auto",
+) -> Calibration:  # fmt: skip
     """Score and mean depth of each rule of the ladder on labelled examples."""
     depth = model.config.num_hidden_layers
-    said = run_depths(task, model, features.batch)
+    said = run_depths(task, model, features.batch, precision=precision)
     metric = task.settings.metrics[0]
 
     def row(text: str) -> CalibratedRule:
         rule = parse_exit(text, task, None)
         left = [leave(rule, outputs) for outputs in said]
         predictions = task.decode(examples, features, [outputs[-1] for outputs in left])
-        score = task.score(examples, predictions)[metric]
-        return CalibratedRule(text, float(score), float(np.mean([len(one) for one in left])))
+        score = float(task.score(examples, predictions)[metric])
+        score = score if math.isfinite(score) else 0.0
+        return CalibratedRule(text, score, float(np.mean([len(one) for one in left])))
 
     return Calibration(metric, tuple(row(text) for text in ladder(task, depth)))
 
