@@ -104,15 +104,22 @@ class Ranking(Task[RankingSettings, RankingExample, RankingPrediction]):
     def reads(self, batch: Batch) -> IntArray:
         return batch.starts
 
-    def term(self, model: Model, state: State, inputs: Inputs) -> Term:
-        logits = model.head(self.head)(state).view(-1, self.settings.candidates)
+    def term(self, model: Model, state: State, inputs: Inputs, depth: int | None = None) -> Term:
+        logits = model.head(self.head, depth)(state).view(-1, self.settings.candidates)
         return cross_entropy_term(logits, inputs.labels.view(-1, self.settings.candidates)[:, 0])
 
     def chance_loss(self, features: Features) -> float:
         return math.log(self.settings.candidates)
 
-    def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
-        logits = model.head(self.head)(state).view(-1, self.settings.candidates).float().softmax(-1)
+    def outputs(
+        self, model: Model, state: State, inputs: Inputs, depth: int | None = None
+    ) -> Outputs:
+        logits = (
+            model.head(self.head, depth)(state)
+            .view(-1, self.settings.candidates)
+            .float()
+            .softmax(-1)
+        )
         return list(logits.flatten().cpu().numpy()[:, None])
 
     def decode(

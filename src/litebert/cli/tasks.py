@@ -13,7 +13,9 @@ import litebert
 from litebert.cli.live import live_view
 from litebert.cli.training import STOPPED
 from litebert.finetuning.finetune import FinetuneReport
+from litebert.inference.exits import read_calibration
 from litebert.inference.predict import to_json_lines
+from litebert.model.folder import MODEL
 
 
 def finetune(out: Path, **options: Any) -> None:
@@ -24,6 +26,8 @@ def finetune(out: Path, **options: Any) -> None:
         print("litebert: stopped and saved; run the same command to resume", file=sys.stderr)
         raise typer.Exit(STOPPED)
     _print_seeds(result.report)
+    if (calibration := read_calibration(out / MODEL)) is not None:
+        print(calibration)
     print(f"{out / 'model'}: the best of {len(result.report.seeds)} seed(s)")
     print(f"next: litebert predict {out} --input FILE")
 

@@ -173,6 +173,8 @@ def finetune_examples(
             f"max_length {recipe.max_length}: {folder} has positions for {longest} tokens "
             f"(--set max_length={longest})"
         )
+    if recipe.exits and start.config.num_hidden_layers < 2:
+        raise SettingsError(f"exits=true: {folder} has one layer, before which there is no exit")
     budget = None if search is None else parse_search(search)
     task = _task(data, recipe, overflow)
     keep_freed_memory()

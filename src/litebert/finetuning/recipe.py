@@ -60,6 +60,7 @@ class Recipe(Settings):
         default=True,
         description="SQuAD 2.0: the paper's head, which stays ours; off: one transformers has",
     )
+    exits: bool = Field(default=False, description="a head at every depth, for early exit (PABEE)")
     evaluations: int = Field(default=5, ge=1, description="on the dev set, evenly spaced")
     keep: Literal["best", "last"] = Field(
         default="best", description="the model of which evaluation; of tied ones the later"

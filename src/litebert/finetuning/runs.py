@@ -25,7 +25,10 @@ from litebert.base.runtime import resolve_precision
 from litebert.configs.schema import CheckpointSettings, EvaluationSettings
 from litebert.finetuning.batches import Batches
 from litebert.finetuning.doubts import why_doubtful, why_nothing
+from litebert.finetuning.exits import ExitLearner
 from litebert.finetuning.recipe import Recipe
+from litebert.inference.calibrate import calibrate
+from litebert.inference.exits import write_calibration
 from litebert.inference.run import predict_examples
 from litebert.model.folder import MODEL
 from litebert.model.heads import HEADS
@@ -122,7 +125,7 @@ def new_model(start: Model, task: Task, recipe: Recipe, seed: int) -> Model:
         names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
         dropout |= dict.fromkeys(names, recipe.dropout)
     config = start.config.model_copy(update=dropout)
-    model = Model.create(config, (task.head,), task.settings.labels or ("LABEL_0",), seed)
+    model = Model.create(config, task.heads, task.settings.labels or ("LABEL_0",), seed)
     kept = ("encoder.", "pooler.") if HEADS[task.head].needs_pooler else ("encoder.",)
     tensors = {name: x for name, x in start.state_dict().items() if name.startswith(kept)}
     model.load_state_dict(tensors, strict=False)
@@ -160,7 +163,10 @@ class _Run:
     def __init__(self, setup: RunSetup, seed: int, out: Path, learning_rate: float) -> None:
         self.setup, self.seed, self.out, self.learning_rate = setup, seed, out, learning_rate
         self.model = new_model(setup.start, setup.task, setup.recipe, seed).to(setup.group.device)
-        self.learner = Learner(self.model, [setup.task])
+        self.learner = (
+            ExitLearner(self.model, setup.task) if setup.task.settings.exits
+            else Learner(self.model, [setup.task])
+        )  # fmt: skip
         self.batches = Batches(setup.train.features.batch, setup.recipe.batch_size, seed)
         self.kept, self.enough, self.diverged = _Kept(), False, False
         self.checkpoints = Checkpoints(out / CHECKPOINTS, keep=1)
@@ -177,6 +183,8 @@ class _Run:
             self._evaluate(loop)
         if not finished:
             return None
+        if self.setup.task.settings.exits and self.kept.scores:
+            self._calibrate()
         loss, kept = self.losses.mean(), self.kept
         result = RunResult(
             seed=self.seed, learning_rate=self.learning_rate, scores=kept.scores,
@@ -265,6 +273,15 @@ class _Run:
         settings = self.setup.task.calibrated(scores).model_dump(mode="json", exclude_defaults=True)
         self.model.metadata[TASK_KEY] = settings
         self.model.save(self.out / MODEL, overwrite=True, tokenizer=self.setup.tokenizer)
+
+    def _calibrate(self) -> None:
+        """What exit rules cost the best model on the first dev set goes into its folder."""
+        task, dev = self.setup.task, self._first_dev()
+        model = Model.load(self.out / MODEL).to(self.setup.group.device)
+        precision = self.setup.recipe.precision
+        found = calibrate(task, model, dev.examples, dev.features, precision=precision)
+        write_calibration(model, found)
+        model.save(self.out / MODEL, overwrite=True, tokenizer=self.setup.tokenizer)
 
     def _why_collapsed(self, loss: float) -> str | None:
         """What is wrong with this run, if it has learned nothing."""

@@ -71,9 +71,9 @@ class Classification(TextTask[LabelPrediction]):
     def target_of(self, example: TextExample) -> int:
         return self._number.get(str(example.label), NO_LABEL)
 
-    def term(self, model: Model, state: State, inputs: Inputs) -> Term:
+    def term(self, model: Model, state: State, inputs: Inputs, depth: int | None = None) -> Term:
         labels = inputs.labels[:: inputs.batch.group_size]
-        return cross_entropy_term(self.logits(model, state), labels)
+        return cross_entropy_term(self.logits(model, state, depth), labels)
 
     def chance_loss(self, features: Features) -> float:
         return entropy(features.batch.labels[:: features.batch.group_size])

@@ -166,18 +166,22 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
     def reads(self, batch: Batch) -> IntArray:
         return batch.starts
 
-    def term(self, model: Model, state: State, inputs: Inputs) -> Term:
+    def term(self, model: Model, state: State, inputs: Inputs, depth: int | None = None) -> Term:
         """Of the options of a question the first one carries the answer."""
         options = inputs.batch.group_size
-        logits = model.head(self.head)(state).view(-1, options)
+        logits = model.head(self.head, depth)(state).view(-1, options)
         return cross_entropy_term(logits, inputs.labels.view(-1, options)[:, 0])
 
     def chance_loss(self, features: Features) -> float:
         return math.log(features.batch.group_size)
 
-    def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
+    def outputs(
+        self, model: Model, state: State, inputs: Inputs, depth: int | None = None
+    ) -> Outputs:
         """Probabilities of the options, one number a sequence."""
-        logits = model.head(self.head)(state).view(-1, self.settings.options).float().softmax(-1)
+        logits = (
+            model.head(self.head, depth)(state).view(-1, self.settings.options).float().softmax(-1)
+        )
         return list(logits.flatten().cpu().numpy()[:, None])
 
     def decode(

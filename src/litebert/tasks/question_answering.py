@@ -184,15 +184,17 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
         texts = np.add.reduceat(batch.is_text.astype(np.int64), batch.starts)
         return entropy(missing) + float(((1 - missing) * np.log(np.maximum(texts, 1))).mean())
 
-    def term(self, model: Model, state: State, inputs: Inputs) -> Term:
+    def term(self, model: Model, state: State, inputs: Inputs, depth: int | None = None) -> Term:
         loss = conditional_term if self.settings.conditional_head else span_term
         return loss(model, state, inputs)
 
-    def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
+    def outputs(
+        self, model: Model, state: State, inputs: Inputs, depth: int | None = None
+    ) -> Outputs:
         """Start and end logits of each token; of the conditional head, its beams (spans.py)."""
         if self.settings.conditional_head:
             return beam_spans(model, state, inputs)
-        logits = model.head(self.head)(state).float().cpu().numpy()
+        logits = model.head(self.head, depth)(state).float().cpu().numpy()
         return np.split(logits, np.cumsum(inputs.batch.lengths)[:-1])
 
     def decode(

@@ -35,7 +35,16 @@ from litebert.tasks.readers.json_content import kind_name, parse_json
 from litebert.tasks.readers.rows import Row, Table, is_table, name_of
 from litebert.tasks.readers.text_file import Say
 from litebert.tasks.source import DataSource
-from litebert.tasks.task import Form, Outputs, Prediction, Scores, Task, TaskSettings, Term
+from litebert.tasks.task import (
+    EXIT_RULES,
+    Form,
+    Outputs,
+    Prediction,
+    Scores,
+    Task,
+    TaskSettings,
+    Term,
+)
 from litebert.text.tokenizer import Tokenizer
 
 _BRACKETED = re.compile(r"\[[\"'\d].*\]", re.DOTALL)
@@ -70,6 +79,7 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
     settings_class = TaskSettings
     head = "token_classification"
     trivial_answer = "the most frequent tag for every word"
+    exit_rules = EXIT_RULES
 
     def __init__(self, settings: TaskSettings) -> None:
         super().__init__(settings)
@@ -149,15 +159,18 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
     def reads(self, batch: Batch) -> IntArray:
         return np.unique(batch.positions)
 
-    def term(self, model: Model, state: State, inputs: Inputs) -> Term:
-        return cross_entropy_term(model.head(self.head)(state)[inputs.positions], inputs.targets)
+    def term(self, model: Model, state: State, inputs: Inputs, depth: int | None = None) -> Term:
+        logits = model.head(self.head, depth)(state)[inputs.positions]
+        return cross_entropy_term(logits, inputs.targets)
 
     def chance_loss(self, features: Features) -> float:
         return entropy(features.batch.targets)
 
-    def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
+    def outputs(
+        self, model: Model, state: State, inputs: Inputs, depth: int | None = None
+    ) -> Outputs:
         """Probabilities of the tags, a row for each word of the sequence."""
-        logits = model.head(self.head)(state)[inputs.positions].float().softmax(-1)
+        logits = model.head(self.head, depth)(state)[inputs.positions].float().softmax(-1)
         sequence = inputs.batch.sequence_ids[inputs.batch.positions]
         counts = np.bincount(sequence, minlength=len(inputs.batch))
         return np.split(logits.cpu().numpy(), np.cumsum(counts)[:-1])

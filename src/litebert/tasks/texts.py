@@ -26,7 +26,7 @@ from litebert.tasks.features import Features, Ids, Sequences, encode_all
 from litebert.tasks.readers.column_mapping import Role, role
 from litebert.tasks.readers.rows import Row, Table
 from litebert.tasks.readers.text_file import Say
-from litebert.tasks.task import Form, Outputs, P, Scores, Task, TaskSettings
+from litebert.tasks.task import EXIT_RULES, Form, Outputs, P, Scores, Task, TaskSettings
 from litebert.text.tokenizer import Tokenizer
 
 Pooling = Literal["first", "mean"]
@@ -69,6 +69,9 @@ class TextSettings(TaskSettings):
     bi_encoder: bool = Field(
         default=False, description="each text of a pair is read by itself, and their means compared"
     )
+    exit_tolerance: float = Field(
+        default=0.0, ge=0, description="with exits: numbers so near each other are the same answer"
+    )
 
 
 Examples = Sequence[TextExample]
@@ -83,6 +86,7 @@ class TextTask(Task[TextSettings, TextExample, P]):
     known_metrics: ClassVar[dict[str, Metric]]
     label_type: ClassVar[DTypeLike] = np.int64
     no_label: ClassVar[float]
+    exit_rules = EXIT_RULES
 
     def __init__(self, settings: TextSettings) -> None:
         super().__init__(settings)
@@ -217,12 +221,14 @@ class TextTask(Task[TextSettings, TextExample, P]):
     def reads(self, batch: Batch) -> IntArray | None:
         return batch.starts if self.head == "classification" else None
 
-    def logits(self, model: Model, state: State) -> Tensor:
+    def logits(self, model: Model, state: State, depth: int | None = None) -> Tensor:
         """What the head says of each example's sequence, or pair of them."""
-        return model.head(self.head)(state).float()
+        return model.head(self.head, depth)(state).float()
 
-    def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
-        rows = self.probabilities(self.logits(model, state)).cpu().numpy()
+    def outputs(
+        self, model: Model, state: State, inputs: Inputs, depth: int | None = None
+    ) -> Outputs:
+        rows = self.probabilities(self.logits(model, state, depth)).cpu().numpy()
         return list(np.repeat(rows, inputs.batch.group_size, axis=0))
 
     def decode(self, examples: Examples, features: Features, outputs: Outputs) -> list[P]:
