@@ -9,7 +9,7 @@ A method with a body here is what most kinds do; a kind inherits it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
@@ -56,10 +56,11 @@ class Prediction:
     """What is predicted for an example; a kind adds what it is."""
 
     id: str
+    depth: int | None = field(default=None, kw_only=True)  # layers, where they were chosen
 
     def to_json(self) -> dict[str, Any]:
         """Plain values: the fields, by their names."""
-        return asdict(self)
+        return {name: v for name, v in asdict(self).items() if name != "depth" or v is not None}
 
 
 class AnyExample(Protocol):
@@ -136,6 +137,15 @@ class Task(Objective, Protocol[S, E, P]):
         """Settings for a user's training examples; `path` is named where they do not do."""
         ...
 
+    def examples_of(self, inputs: Sequence[Any]) -> list[E]:
+        """Examples out of what a Python program hands over, numbered; see asked.py."""
+        ...
+
+    @classmethod
+    def settings_of(cls, model: Model) -> S | None:
+        """Settings for a fine-tuned model that `transformers` saved; None if of another kind."""
+        return None
+
     @staticmethod
     def is_labelled(example: E) -> bool:
         """Whether an example says what is to be predicted."""
@@ -181,8 +191,10 @@ class Task(Objective, Protocol[S, E, P]):
 
     # ------------------------------------------------------------------------------ predictions
 
-    def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
-        """What the model says of each sequence."""
+    def outputs(
+        self, model: Model, state: State, inputs: Inputs, depth: int | None = None
+    ) -> Outputs:
+        """What the model says of each sequence; by the head at a `depth`, where it has exits."""
         ...
 
     def decode(self, examples: Sequence[E], features: Features, outputs: Outputs) -> list[P]:
