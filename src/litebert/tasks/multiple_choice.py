@@ -38,7 +38,7 @@ from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role, role
 from litebert.tasks.readers.json_content import kind_name, parse_json
 from litebert.tasks.readers.rows import Row, Table
 from litebert.tasks.readers.text_file import Say
-from litebert.tasks.task import Outputs, Prediction, Scores, Task, TaskSettings, Term
+from litebert.tasks.task import Form, Outputs, Prediction, Scores, Task, TaskSettings, Term
 from litebert.text.tokenizer import Tokenizer
 
 _OPTIONS = Role(
@@ -96,6 +96,7 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
     kind = "choice"
     settings_class = ChoiceSettings
     head = "multiple_choice"
+    trivial_answer = "always the option at the most frequent place"
 
     @classmethod
     def roles(cls, columns: Sequence[str], given: ColumnMapping) -> tuple[Role, ...]:
@@ -176,11 +177,11 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
 
     def problem_of(self, example: ChoiceExample) -> str | None:
         there, wanted = len(example.options), self.settings.options
-        return (
-            None
-            if wanted in (None, there)
-            else f"{there} options; the model chooses among {wanted}"
-        )
+        fits = wanted in (None, there)
+        return None if fits else f"{there} options; the model chooses among {wanted}"
+
+    def form(self, examples: Examples) -> Form:
+        return "options"
 
     def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """A sequence an option; those of a question lie side by side."""
@@ -207,10 +208,10 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
     def reads(self, batch: Batch) -> IntArray:
         return batch.starts
 
-    def term(self, model: Model, state: State, inputs: Inputs) -> Term:
+    def term(self, model: Model, state: State, inputs: Inputs, depth: int | None = None) -> Term:
         """Of the options of a question the first one carries the answer."""
         options = inputs.batch.group_size
-        logits = model.head(self.head)(state).view(-1, options)
+        logits = model.head(self.head, depth)(state).view(-1, options)
         return cross_entropy_term(logits, inputs.labels.view(-1, options)[:, 0])
 
     def chance_loss(self, features: Features) -> float:
@@ -221,7 +222,7 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
     ) -> Outputs:
         """Probabilities of the options, one number a sequence."""
         options = inputs.batch.group_size
-        logits = model.head(self.head)(state).view(-1, options).float().softmax(-1)
+        logits = model.head(self.head, depth)(state).view(-1, options).float().softmax(-1)
         return list(logits.flatten().cpu().numpy()[:, None])
 
     def decode(
@@ -237,6 +238,11 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
 
     def all_alike(self, predictions: Predictions) -> bool:
         return len({prediction.choice for prediction in predictions}) < 2
+
+    def trivial(self, train: Examples, examples: Examples) -> list[ChoicePrediction]:
+        answers = [example.answer for example in train if example.answer is not None]
+        row = np.bincount(answers, minlength=self.settings.options) / max(len(answers), 1)
+        return [_prediction(example.id, row) for example in examples]
 
     def score(self, examples: Examples, predictions: Predictions) -> Scores:
         """Accuracy, for all and by level."""

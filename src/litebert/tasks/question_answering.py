@@ -7,6 +7,7 @@ passage by the places of their tokens, never put together from tokens.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,8 +23,8 @@ from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
 from litebert.tasks.asked import fields_of, places, text_of
-from litebert.tasks.features import Features, Sequences, encode_all
-from litebert.tasks.metrics.squad import score_questions, squad_v1, squad_v2
+from litebert.tasks.features import Features, Sequences, encode_all, entropy
+from litebert.tasks.metrics.squad import normalize_answer, score_questions, squad_v1, squad_v2
 from litebert.tasks.questions import (
     ROLES,
     QuestionExample,
@@ -43,10 +44,11 @@ from litebert.tasks.spans import (
     spans_from_beams,
     spans_from_scores,
 )
-from litebert.tasks.task import Outputs, Prediction, Scores, Task, TaskSettings, Term
+from litebert.tasks.task import Form, Outputs, Prediction, Scores, Task, TaskSettings, Term
 from litebert.text.tokenizer import Encoding, Tokenizer
 
 CANDIDATES = 20  # that a question keeps
+_SENTENCE = re.compile(r"\S.*?(?:[.!?](?=\s)|$)", re.DOTALL)
 AT_CLS = (0, 0, 1)  # start, end, and that there is no answer in this window
 
 
@@ -106,6 +108,7 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
     kind = "qa"
     settings_class = QuestionSettings
     noun = "questions"
+    trivial_answer = "the sentence that shares most words with the question, or no answer"
 
     def __init__(self, settings: QuestionSettings) -> None:
         super().__init__(settings)
@@ -164,6 +167,9 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
         conditional = recipe.get("conditional_head", False) and self.settings.has_unanswerable
         return super().configured({**recipe, "conditional_head": conditional}, train, say)
 
+    def form(self, examples: Examples) -> Form:
+        return "passage"
+
     def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """The windows of each question; where a token stands in its passage, and which own it."""
         sequences, windowed, truncated = Sequences(tokenizer), 0, 0
@@ -200,7 +206,15 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
     def count(self, batch: Batch) -> int:
         return len(batch)
 
-    def term(self, model: Model, state: State, inputs: Inputs) -> Term:
+    def chance_loss(self, features: Features) -> float | None:
+        """Knowing only how often a window holds no answer, and where none is to be found else."""
+        if self.settings.conditional_head:
+            return None  # of two losses of which one knows the start
+        batch, missing = features.batch, features.batch.labels[:, 2]
+        texts = np.add.reduceat(batch.is_text.astype(np.int64), batch.starts)
+        return entropy(missing) + float(((1 - missing) * np.log(np.maximum(texts, 1))).mean())
+
+    def term(self, model: Model, state: State, inputs: Inputs, depth: int | None = None) -> Term:
         loss = conditional_term if self.settings.conditional_head else span_term
         return loss(model, state, inputs)
 
@@ -210,7 +224,7 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
         """Start and end logits of each token; of the conditional head, its beams (spans.py)."""
         if self.settings.conditional_head:
             return beam_spans(model, state, inputs)
-        logits = model.head(self.head)(state).float().cpu().numpy()
+        logits = model.head(self.head, depth)(state).float().cpu().numpy()
         return np.split(logits, np.cumsum(inputs.batch.lengths)[:-1])
 
     def decode(
@@ -283,6 +297,16 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
     def all_alike(self, predictions: Predictions) -> bool:
         return len({prediction.text for prediction in predictions}) < 2
 
+    def trivial(self, train: Examples, examples: Examples) -> list[AnswerPrediction]:
+        """With even odds of no answer, so that the better of both is scored."""
+        found = [nearest_sentence(example.question, example.passage) for example in examples]
+        return [
+            AnswerPrediction(
+                example.id, text, start, 0.0, (AnswerCandidate(text, start, 0.0, 1.0),)
+            )
+            for example, (start, text) in zip(examples, found, strict=True)
+        ]
+
     def write_submission(self, path: Path, predictions: Predictions) -> None:
         """The folder that SQuAD's scorers read."""
         odds = {one.id: one.null_odds for one in predictions}
@@ -333,6 +357,14 @@ def _target(
     if first < begin or last >= end or last < first:
         return AT_CLS
     return first - begin + before, last - begin + before, 0
+
+
+def nearest_sentence(question: str, passage: str) -> tuple[int, str]:
+    """The sentence of a passage that shares most words with a question, and where it begins."""
+    asked = set(normalize_answer(question).split())
+    sentences = [(found.start(), found[0].strip()) for found in _SENTENCE.finditer(passage)]
+    shared = [len(asked.intersection(normalize_answer(text).split())) for _, text in sentences]
+    return sentences[int(np.argmax(shared))] if sentences else (0, "")
 
 
 def span_of(places: NDArray[np.int32], start: int, end: int) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -36,7 +37,16 @@ from litebert.tasks.readers.json_content import kind_name, parse_json
 from litebert.tasks.readers.rows import Row, Table, is_table, name_of
 from litebert.tasks.readers.text_file import Say
 from litebert.tasks.source import DataSource
-from litebert.tasks.task import Outputs, Prediction, Scores, Task, TaskSettings, Term
+from litebert.tasks.task import (
+    EXIT_RULES,
+    Form,
+    Outputs,
+    Prediction,
+    Scores,
+    Task,
+    TaskSettings,
+    Term,
+)
 from litebert.text.tokenizer import Tokenizer
 
 _BRACKETED = re.compile(r"\[[\"'\d].*\]", re.DOTALL)
@@ -102,6 +112,8 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
     kind = "tag"
     settings_class = TaskSettings
     head = "token_classification"
+    trivial_answer = "the most frequent tag for every word"
+    exit_rules = EXIT_RULES
 
     def __init__(self, settings: TaskSettings) -> None:
         super().__init__(settings)
@@ -164,6 +176,9 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
     def labels_of(example: TaggedExample) -> tuple[str, ...]:
         return example.tags or ()
 
+    def form(self, examples: Examples) -> Form:
+        return "words"
+
     def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """A sentence in one sequence, or in several that part it between words."""
         sequences, windowed = Sequences(tokenizer), 0
@@ -196,8 +211,9 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
     def reads(self, batch: Batch) -> IntArray:
         return np.unique(batch.positions)
 
-    def term(self, model: Model, state: State, inputs: Inputs) -> Term:
-        return cross_entropy_term(model.head(self.head)(state)[inputs.positions], inputs.targets)
+    def term(self, model: Model, state: State, inputs: Inputs, depth: int | None = None) -> Term:
+        logits = model.head(self.head, depth)(state)[inputs.positions]
+        return cross_entropy_term(logits, inputs.targets)
 
     def chance_loss(self, features: Features) -> float:
         return entropy(features.batch.targets)
@@ -206,7 +222,7 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
         self, model: Model, state: State, inputs: Inputs, depth: int | None = None
     ) -> Outputs:
         """Probabilities of the tags, a row for each word of the sequence."""
-        logits = model.head(self.head)(state)[inputs.positions].float().softmax(-1)
+        logits = model.head(self.head, depth)(state)[inputs.positions].float().softmax(-1)
         sequence = inputs.batch.sequence_ids[inputs.batch.positions]
         counts = np.bincount(sequence, minlength=len(inputs.batch))
         return np.split(logits.cpu().numpy(), np.cumsum(counts)[:-1])
@@ -241,6 +257,14 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
 
     def all_alike(self, predictions: Predictions) -> bool:
         return len({tag for prediction in predictions for tag in prediction.tags}) < 2
+
+    def trivial(self, train: Examples, examples: Examples) -> list[TagsPrediction]:
+        counts = Counter(tag for example in train for tag in example.tags or ())
+        row = np.array([counts[label] for label in self.settings.labels]) / max(counts.total(), 1)
+        return [
+            self._prediction(example.id, np.tile(row, (len(example.words), 1)))
+            for example in examples
+        ]
 
     def score(self, examples: Examples, predictions: Predictions) -> Scores:
         """Entity F1, precision and recall, and the fraction of tags that are correct."""
