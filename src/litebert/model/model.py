@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from litebert.base.errors import FormatError, SettingsError, did_you_mean
 from litebert.model.config import EncoderConfig
 from litebert.model.encoder import Encoder
-from litebert.model.folder import read_folder, write_folder
+from litebert.model.folder import find_model_folder, read_folder, write_folder
 from litebert.model.heads import EXITS, HEADS, Exits, Head, Pooler
 from litebert.model.huggingface import Contents
 from litebert.model.layout import State
@@ -189,6 +189,6 @@ def load(folder: str | Path) -> Model:
     """Open a model folder.
 
     Args:
-        folder: Ours, or one that `transformers` saved.
+        folder: A run, a model folder of ours, or one that `transformers` saved.
     """
-    return Model.load(folder)
+    return Model.load(find_model_folder(Path(folder)))

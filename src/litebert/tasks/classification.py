@@ -64,6 +64,21 @@ class Classification(TextTask[LabelPrediction]):
         metrics = ("accuracy", "macro_f1")
         return TextSettings(name=cls.kind, kind=cls.kind, metrics=metrics, labels=labels)
 
+    @classmethod
+    def settings_of(cls, model: Model) -> TextSettings | None:
+        """A head of several labels, of which one is right."""
+        if "classification" not in model.heads or len(model.labels) < 2:
+            return None
+        problem = model.metadata.get("problem_type")
+        if problem == "multi_label_classification":
+            raise FormatError("problem_type multi_label_classification: one label a text only")
+        if problem == "regression":
+            return None
+        return TextSettings(
+            name=cls.kind, kind=cls.kind, metrics=("accuracy", "macro_f1"), labels=model.labels,
+            max_length=model.config.longest_sequence,
+        )  # fmt: skip
+
     @staticmethod
     def labels_of(example: TextExample) -> tuple[str, ...]:
         return () if example.label is None else (str(example.label),)
@@ -114,6 +129,15 @@ class PairClassification(Classification):
     """Classify pairs of texts."""
 
     kind = "pair"
+
+    @property
+    def needs_pairs(self) -> bool:
+        return True
+
+    @classmethod
+    def settings_of(cls, model: Model) -> None:
+        """A foreign folder does not say that it reads pairs; `classify` takes both."""
+        return None
 
     @classmethod
     def roles(cls, columns: Sequence[str], given: ColumnMapping) -> tuple[Role, ...]:

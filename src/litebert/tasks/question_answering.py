@@ -22,6 +22,7 @@ from litebert.base.intervals import Interval, bootstrap_mean
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
+from litebert.tasks.asked import fields_of, places, text_of
 from litebert.tasks.features import Features, Sequences, encode_all, entropy
 from litebert.tasks.metrics.squad import normalize_answer, score_questions, squad_v1, squad_v2
 from litebert.tasks.questions import (
@@ -86,6 +87,16 @@ class AnswerPrediction(Prediction):
     null_odds: float  # how much likelier no answer is than the best candidate
     candidates: tuple[AnswerCandidate, ...]
 
+    @property
+    def end(self) -> int:
+        """The answer is passage[start:end]."""
+        return self.start + len(self.text)
+
+    @property
+    def probability(self) -> float:
+        """Of the answer among the candidates; 0 where none is given."""
+        return self.candidates[0].probability if self.text else 0.0
+
 
 Examples = Sequence[QuestionExample]
 Predictions = Sequence[AnswerPrediction]
@@ -126,6 +137,25 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
         return QuestionSettings(
             name=cls.kind, kind=cls.kind, has_unanswerable=unanswerable,
             metrics=("best_f1", "best_exact") if unanswerable else ("f1", "exact"),
+        )  # fmt: skip
+
+    def examples_of(self, inputs: Sequence[Any]) -> list[QuestionExample]:
+        """{"question": ..., "passage": ...}."""
+        examples = []
+        for number, (value, where) in enumerate(zip(inputs, places(inputs), strict=True)):
+            told = fields_of(value, ("question", "passage"), (), where)
+            question, passage = (text_of(told[name], f"{where}, {name}") for name in told)
+            examples.append(QuestionExample(str(number), question, passage))
+        return examples
+
+    @classmethod
+    def settings_of(cls, model: Model) -> QuestionSettings | None:
+        """Whether questions may have no answer is not told, so that one is always given."""
+        if "span" not in model.heads:
+            return None
+        return QuestionSettings(
+            name=cls.kind, kind=cls.kind, metrics=("f1", "exact"),
+            max_length=min(384, model.config.longest_sequence),
         )  # fmt: skip
 
     @staticmethod

@@ -70,6 +70,21 @@ class Regression(TextTask[ValuePrediction]):
     def settings_for(cls, examples: Examples, path: Path) -> TextSettings:
         return TextSettings(name=cls.kind, kind=cls.kind, metrics=("pearson", "spearman"))
 
+    @classmethod
+    def settings_of(cls, model: Model) -> TextSettings | None:
+        """A head of one number."""
+        one = len(model.labels) == 1
+        if "classification" not in model.heads or not (
+            one or model.metadata.get("problem_type") == "regression"
+        ):
+            return None
+        if not one:
+            raise FormatError(f"problem_type regression with {len(model.labels)} numbers a text")
+        return TextSettings(
+            name=cls.kind, kind=cls.kind, metrics=("pearson", "spearman"),
+            max_length=model.config.longest_sequence,
+        )  # fmt: skip
+
     def target_of(self, example: TextExample) -> float:
         return math.nan if example.label is None else float(example.label)
 

@@ -144,6 +144,15 @@ class Task(Objective, Protocol[S, E, P]):
         """Settings for a user's training examples; `path` is named where they do not do."""
         ...
 
+    def examples_of(self, inputs: Sequence[Any]) -> list[E]:
+        """Examples out of what a Python program hands over, numbered; see asked.py."""
+        ...
+
+    @classmethod
+    def settings_of(cls, model: Model) -> S | None:
+        """Settings for a fine-tuned model that `transformers` saved; None if of another kind."""
+        return None
+
     @staticmethod
     def is_labelled(example: E) -> bool:
         """Whether an example says what is to be predicted."""

@@ -16,12 +16,13 @@ from pydantic import Field
 from torch import Tensor
 
 from litebert.base.batches import Batch
-from litebert.base.errors import SettingsError
+from litebert.base.errors import InputError, SettingsError
 from litebert.base.intervals import Interval, Metric, bootstrap
 from litebert.base.ragged import IntArray
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
+from litebert.tasks.asked import fields_of, pair_of, places, text_of
 from litebert.tasks.features import Features, Ids, Sequences, encode_all
 from litebert.tasks.readers.column_mapping import Role, role
 from litebert.tasks.readers.rows import Row, Table
@@ -31,6 +32,7 @@ from litebert.text.tokenizer import Tokenizer
 
 Pooling = Literal["first", "mean"]
 Overflow = Literal["truncate", "stride"]
+_NOTHING: Ids = np.zeros(0, np.int64)
 
 TEXT = role("text", "text sentence review comment tweet content message")
 LABEL = role("label", "label class category target sentiment score rating gold_label", "labelled")
@@ -136,6 +138,24 @@ class TextTask(Task[TextSettings, TextExample, P]):
             examples.append(TextExample(row.id, row.text(first), second, label, row.where))
         return examples
 
+    def examples_of(self, inputs: Sequence[Any]) -> list[TextExample]:
+        """A text; or two of them, as a tuple or {"text_a": ..., "text_b": ...}."""
+        examples = []
+        for number, (value, where) in enumerate(zip(inputs, places(inputs), strict=True)):
+            pair = pair_of(value, where)
+            if pair is None and self.needs_pairs:
+                raise InputError(f"{where} is one text; the model compares two: give a pair (a, b)")
+            if pair is None and isinstance(value, Mapping):
+                value = fields_of(value, ("text",), (), where)["text"]
+            first, second = pair or (text_of(value, where), None)
+            examples.append(TextExample(str(number), first, second))
+        return examples
+
+    @property
+    def needs_pairs(self) -> bool:
+        """Whether one text is not enough."""
+        return self.settings.bi_encoder
+
     @staticmethod
     def is_labelled(example: TextExample) -> bool:
         return example.label is not None
@@ -171,7 +191,9 @@ class TextTask(Task[TextSettings, TextExample, P]):
             return self._separate(examples, tokenizer)
         sequences, truncated, windowed = Sequences(tokenizer), 0, 0
         firsts = encode_all(tokenizer, (example.first for example in examples))
-        seconds = encode_all(tokenizer, (example.second or "" for example in examples))
+        seconds = [_NOTHING] * len(examples)
+        if any(example.second for example in examples):
+            seconds = encode_all(tokenizer, (example.second or "" for example in examples))
         for number, (example, first, second) in enumerate(
             zip(examples, firsts, seconds, strict=True)
         ):
