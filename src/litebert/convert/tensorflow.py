@@ -17,6 +17,7 @@ from litebert.base.files import read_json, write_json
 from litebert.convert.bundle import BundleEntry, list_variables, read_variable, write_bundle
 from litebert.convert.google_config import architecture, from_google, to_google
 from litebert.convert.google_names import FAMILIES, MAPPING, MARKS, rename, renaming_rules
+from litebert.model.folder import check_finite
 
 # The state of training, which a model does not need. Slots lie beside their variable.
 SKIPPED = re.compile(
@@ -163,6 +164,7 @@ def _tensor(prefix: Path, entry: BundleEntry, transpose: bool) -> torch.Tensor:
     if transpose and len(entry.shape) != 2:
         raise FormatError(f"{prefix}: kernel {entry.name!r} has shape {entry.shape}, not 2 sizes")
     values = torch.from_numpy(read_variable(prefix, entry)).to(torch.float32)
+    check_finite(values, f"{prefix}: variable {entry.name!r}")
     return values.t().contiguous() if transpose else values
 
 

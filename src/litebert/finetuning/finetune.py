@@ -19,7 +19,7 @@ from litebert.base.errors import FormatError, SettingsError
 from litebert.base.files import json_text, lock_folder, new_folder, read_json, sha256, write_atomic
 from litebert.base.intervals import over_seeds
 from litebert.base.runtime import default_device, keep_freed_memory
-from litebert.base.settings import parse_overrides
+from litebert.base.settings import load_record, parse_overrides
 from litebert.finetuning.feature_cache import cached_features, checksum
 from litebert.finetuning.recipe import Recipe, load_recipe
 from litebert.finetuning.runs import FeaturedExamples, RunResult, RunSetup, run_seed
@@ -66,12 +66,10 @@ class FinetuneReport:
     @classmethod
     def load(cls, path: Path) -> FinetuneReport:
         """Read a report."""
-        content = read_json(path)
         try:
-            seeds = tuple(RunResult(**seed) for seed in content.pop("seeds"))
-            return cls(seeds=seeds, **content)
-        except (KeyError, TypeError) as error:
-            raise FormatError(f"{path}: not a report of `litebert finetune`") from error
+            return load_record(cls, read_json(path), str(path))
+        except FormatError as error:
+            raise FormatError(f"{error}: not a report of `litebert finetune`") from None
 
 
 @dataclass(frozen=True)
@@ -182,13 +180,13 @@ def finetune_examples(
     with ExitStack() as held:
         should_stop = held.enter_context(stop_requests())
         make_folder(out)
+        description = _describe(task, recipe, data, folder, retry)
+        report = _finished_report(out, description)
+        if report is not None and len(report.seeds) >= seeds:  # needs no disk that can be written
+            callbacks.on_message(f"{out}: finished before, with {len(report.seeds)} seed(s)")
+            return Finetuned(out, report)
         held.enter_context(lock_folder(out, "litebert finetune"))
-        run = open_run(out, _describe(task, recipe, data, folder, retry))
-        if run["finished"] and (out / MODEL).is_dir():
-            report = FinetuneReport.load(out / REPORT)
-            if len(report.seeds) >= seeds:
-                callbacks.on_message(f"{out}: finished before, with {len(report.seeds)} seed(s)")
-                return Finetuned(out, report)
+        run = open_run(out, description)
         save_run(out, run)
         train, dev = _featured(task, data, tokenizer, folder)
         _tell_lengths(task, train.features, len(data.train), callbacks)
@@ -197,6 +195,11 @@ def finetune_examples(
             callbacks, should_stop,
         )  # fmt: skip
         return _all_seeds(setup, out, run, seeds, retry, keep_all)
+
+
+def _finished_report(out: Path, description: dict[str, Any]) -> FinetuneReport | None:
+    finished = open_run(out, description)["finished"] and (out / MODEL).is_dir()
+    return FinetuneReport.load(out / REPORT) if finished else None
 
 
 def _describe(

@@ -10,6 +10,7 @@ A row holds for one task; `[any]` holds for all that have none of their own. Wha
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Self
@@ -94,13 +95,21 @@ def load_recipe(
     """The row of a task in a shipped recipe or a TOML file, with `key=value` changes on top."""
     shipped = {path.stem: path for path in FOLDER.glob("*.toml")}
     path = shipped.get(name, Path(name))
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise SettingsError(f"no recipe {name!r}; {did_you_mean(name, shipped)}, or a TOML file")
     rows = read_toml(path)
-    row: Tree = merge(rows.get(ANY, {}), rows.get(task, {}))
-    extra = row.pop(WITHOUT_DROPOUT, {})
+    row: Tree = merge(_table(rows, ANY, name), _table(rows, task, name))
+    extra = _table(row, WITHOUT_DROPOUT, name)
+    row.pop(WITHOUT_DROPOUT, None)
     changes = parse_overrides(overrides)
     if "epochs" in changes and "steps" not in changes:
         row.pop("steps", None)  # what the user says goes before what the row says
     row = merge(row, extra) if without_dropout else row
     return Recipe.build(merge(row, changes), f"recipe {name}, {task}")
+
+
+def _table(rows: Tree, key: str, recipe: str) -> Tree:
+    found = rows.get(key, {})
+    if not isinstance(found, dict):
+        raise SettingsError(f"recipe {recipe}: {key} = {found!r}: expected a table, [{key}]")
+    return found

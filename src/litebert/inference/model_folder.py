@@ -35,4 +35,15 @@ def task_of(model: Model, where: Path) -> Task:
         raise FormatError(
             f"{where}: the task {task.settings.name} needs a {task.head} head, the model has {have}"
         )
+    _check_labels(task, model, where)
     return task
+
+
+def _check_labels(task: Task, model: Model, where: Path) -> None:
+    """A head with an answer a label must have as many as the task has labels."""
+    wanted = len(task.settings.labels or ("LABEL_0",))
+    if "classification" in task.head and wanted != len(model.labels):
+        raise FormatError(
+            f"{where}: config.json, {TASK_KEY}: {wanted} labels, the model's head has "
+            f"{len(model.labels)}; copy the folder again"
+        )

@@ -7,6 +7,7 @@ length alone, so that models of one tokenizer are asked the same things.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -146,7 +147,7 @@ def evaluate_held_out(
 
 def _settings(folder: Path) -> tuple[Masking, PresetData]:
     """What the run was trained with."""
-    if not (folder / RUN).exists():
+    if not os.path.lexists(folder / RUN):
         return Masking(), PresetData(max_length=128)
     run = read_json(folder / RUN)
     preset = Preset.build(run.get("settings") or {}, str(folder / RUN))
