@@ -121,8 +121,8 @@ def write_atomic(path: Path, content: bytes) -> None:
 
 def check_writable(path: Path) -> None:
     """Say before long work, not after it, that its result could not be written."""
-    folder = path if path.is_dir() else path.parent
-    if not folder.is_dir():
+    folder = path if os.path.isdir(path) else path.parent
+    if not os.path.isdir(folder):
         raise FileError(f"{path}: no folder {folder}; make it first")
     if not os.access(folder, os.W_OK):
         raise FileError(f"{path}: {folder} cannot be written to")
@@ -136,7 +136,7 @@ def write_manifest(folder: Path, known: Mapping[str, str] | None = None) -> None
     known = known or {}
     files = {}
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.name != MANIFEST:
+        if os.path.isfile(path) and path.name != MANIFEST:
             name = path.relative_to(folder).as_posix()
             files[name] = {
                 "bytes": path.stat().st_size,
@@ -161,7 +161,7 @@ def check_manifest(folder: Path) -> None:
 
 def _visible_files(folder: Path) -> set[str]:
     """What is below a folder and no folder itself; hidden files are the file system's business."""
-    names = (path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir())
+    names = (path.relative_to(folder) for path in folder.rglob("*") if not os.path.isdir(path))
     return {name.as_posix() for name in names if not any(p.startswith(".") for p in name.parts)}
 
 
@@ -252,11 +252,11 @@ def _set_modes(folder: Path) -> None:
     """Modes by the umask for all, as the manifest has it: libraries make files private."""
     mode = stat.S_IMODE((folder / MANIFEST).stat().st_mode)
     for path in [*folder.rglob("*"), folder]:
-        path.chmod(mode | (mode & 0o444) >> 2 if path.is_dir() else mode)
+        path.chmod(mode | (mode & 0o444) >> 2 if os.path.isdir(path) else mode)
 
 
 def _is_empty_folder(path: Path) -> bool:
-    return path.is_dir() and not any(path.iterdir())
+    return os.path.isdir(path) and not any(path.iterdir())
 
 
 def flush(folder: Path) -> None:
@@ -276,7 +276,7 @@ def _sync(path: Path) -> None:
 
 def _replace(scratch: Path, destination: Path) -> None:
     """Rename over an old folder; directories cannot be swapped in one call, so it steps aside."""
-    if not destination.exists():
+    if not os.path.exists(destination):
         scratch.rename(destination)
         return
     aside = scratch.with_name(scratch.name + ".old")

@@ -6,6 +6,7 @@ the state of Google's optimizers is left behind.
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,7 @@ def write_checkpoint(
 
 
 def _find_prefix(path: Path) -> Path:
-    if not path.is_dir():
+    if not os.path.isdir(path):
         return path.with_name(re.sub(r"\.(index|data-\d+-of-\d+)$", "", path.name))
     names = sorted(file.name.removesuffix(".index") for file in path.glob("*.index"))
     latest = _latest(path / "checkpoint")
@@ -93,14 +94,14 @@ def _find_prefix(path: Path) -> Path:
 
 def _latest(path: Path) -> str:
     """The checkpoint that TensorFlow's own note calls the latest; its folder may be long gone."""
-    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    text = path.read_text(encoding="utf-8", errors="replace") if os.path.isfile(path) else ""
     found = re.search(r'^model_checkpoint_path: "([^"\n]*)"', text, re.MULTILINE)
     return re.split(r"[/\\]", found.group(1))[-1] if found else ""
 
 
 def _find_config(folder: Path, family: str) -> Path:
     for name in (f"{family}_config.json", "albert_config.json", "bert_config.json"):
-        if (folder / name).is_file():
+        if os.path.isfile(folder / name):
             return folder / name
     found = sorted(folder.glob("*config*.json"))
     if len(found) != 1:

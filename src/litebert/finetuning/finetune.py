@@ -8,6 +8,7 @@ OUT/model/         the best seed's model, which opens in `transformers`
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -198,7 +199,7 @@ def finetune_examples(
 
 
 def _finished_report(out: Path, description: dict[str, Any]) -> FinetuneReport | None:
-    finished = open_run(out, description)["finished"] and (out / MODEL).is_dir()
+    finished = open_run(out, description)["finished"] and os.path.isdir(out / MODEL)
     return FinetuneReport.load(out / REPORT) if finished else None
 
 
@@ -251,7 +252,7 @@ def _all_seeds(
     metric = setup.task.settings.metrics[0]
     best, folder = max(results, key=lambda pair: pair[0].value(metric))
     report = _report(setup, [result for result, _ in results], metric, collapses)
-    if (folder / MODEL).is_dir():  # else it was the best before, and is there already
+    if os.path.isdir(folder / MODEL):  # else it was the best before, and is there already
         with new_folder(out / MODEL, overwrite=True) as scratch:
             shutil.copytree(folder / MODEL, scratch, dirs_exist_ok=True)
     write_atomic(out / REPORT, json_text(asdict(report)).encode())

@@ -46,12 +46,12 @@ PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 
 def find_model_folder(folder: Path) -> Path:
     """The model of a run, or the folder itself where it is a model folder already."""
-    return folder / MODEL if (folder / MODEL).is_dir() else folder
+    return folder / MODEL if os.path.isdir(folder / MODEL) else folder
 
 
 def read_folder(folder: Path) -> Contents:
     """Read a model folder and check its manifest and its names."""
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise FileError(f"{folder}: no such model folder")
     check_manifest(folder)
     _refuse_pickles(folder)
@@ -96,10 +96,10 @@ def write_folder(
 def copy_tokenizer(source: Path, destination: Path) -> None:
     """Take tokenizer files along; Google's SentencePiece model gets the name transformers knows."""
     for name in TOKENIZER_FILES:
-        if (source / name).is_file():
+        if os.path.isfile(source / name):
             shutil.copyfile(source / name, destination / name)
     pieces = list(source.glob("*.model"))
-    if len(pieces) == 1 and not (destination / "spiece.model").exists():
+    if len(pieces) == 1 and not os.path.exists(destination / "spiece.model"):
         shutil.copyfile(pieces[0], destination / "spiece.model")
 
 
@@ -158,7 +158,7 @@ def _weight_files(folder: Path) -> list[Path]:
 
 
 def _refuse_pickles(folder: Path) -> None:
-    if (folder / WEIGHTS).exists() or (folder / INDEX).exists():
+    if os.path.exists(folder / WEIGHTS) or os.path.exists(folder / INDEX):
         return
     for file in sorted(folder.iterdir()):
         refuse_pickle(file)
@@ -166,7 +166,7 @@ def _refuse_pickles(folder: Path) -> None:
 
 def refuse_pickle(file: Path) -> None:
     """Say how to convert a pickle, told by its name."""
-    if file.is_file() and file.suffix in PICKLES:
+    if os.path.isfile(file) and file.suffix in PICKLES:
         raise FormatError(
             f"{file}: a pickle can run code when opened, so it is refused; convert it where you "
             "trust it: load it with transformers and call save_pretrained(folder), which writes "

@@ -69,7 +69,7 @@ def _find(path: Path, settings: dict[str, Any] | None) -> Path:
         raise FileError(f"{path}: no such file or folder")
     names = _FILES if settings is None else (_OWN[settings["kind"]], TOKENIZER_JSON)
     for name in names:
-        if (path / name).is_file():
+        if os.path.isfile(path / name):
             return path / name
     raise FormatError(f"{path}: no tokenizer here; expected one of {', '.join(names)}")
 

@@ -12,6 +12,7 @@ it is used.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -87,7 +88,7 @@ class Checkpoints:
 
     def found(self) -> list[Path]:
         """All there are, oldest first."""
-        if not self.folder.is_dir():
+        if not os.path.isdir(self.folder):
             return []
         return sorted(path for path in self.folder.iterdir() if NAME.fullmatch(path.name))
 
@@ -110,7 +111,7 @@ class Checkpoints:
 
     def sweep(self) -> None:
         """Remove what writers that were killed left behind."""
-        if self.folder.is_dir():
+        if os.path.isdir(self.folder):
             for path in self.folder.iterdir():
                 if path.name.startswith("."):
                     shutil.rmtree(path, ignore_errors=True)

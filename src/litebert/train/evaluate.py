@@ -162,7 +162,7 @@ def _learners(model: Model, folder: Path, run_format: str) -> list[tuple[Learner
             continue
         generator = None
         if name == "replaced_token":
-            if not (folder / GENERATOR).is_dir():
+            if not os.path.isdir(folder / GENERATOR):
                 continue
             generator = Model.load(folder / GENERATOR)
         learner = Learner(model, build_objectives([name]), generator)

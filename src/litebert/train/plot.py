@@ -72,7 +72,7 @@ def plot(runs: Sequence[str | Path], *, out: str | Path = "curves.png", x: str =
         raise SettingsError(f"x axis {x!r}: {did_you_mean(x, AXES)}")
     if out.suffix.lower() != ".png":
         raise SettingsError(f"{out}: curves are drawn as PNG; name a file that ends in .png")
-    if out.is_dir() or not out.parent.is_dir():
+    if os.path.isdir(out) or not os.path.isdir(out.parent):
         raise FileError(f"{out}: cannot be written; name a file in a folder that exists")
     check_writable(out)
     if not runs:
@@ -94,7 +94,7 @@ def smooth(values: Sequence[float]) -> list[float]:
 
 def _names(folders: Sequence[Path]) -> list[str]:
     """The folders' names, or their whole paths where two are called the same."""
-    names = [folder.resolve().name for folder in folders]
+    names = [Path(os.path.abspath(folder)).name for folder in folders]
     return names if len(set(names)) == len(names) else [str(folder) for folder in folders]
 
 
