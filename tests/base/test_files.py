@@ -76,7 +76,7 @@ def test_bad_json_is_refused_by_name(content: bytes, message: str, tmp_path: Pat
 def test_json_that_is_missing_or_a_folder(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"gone\.json: no such file"):
         read_json(tmp_path / "gone.json")
-    with pytest.raises(FormatError, match="not readable as JSON"):
+    with pytest.raises(FileError, match="not a regular file but a folder"):
         read_json(tmp_path)
 
 

@@ -280,6 +280,14 @@ def module_and_optimizer(preset: Preset) -> tuple[torch.nn.Module, torch.optim.O
     return module, build_optimizer(module, preset.optimizer)
 
 
+def state(step: int) -> dict[str, Any]:
+    """As much as every checkpoint's state must say."""
+    return {
+        "step": step, "tokens": 0, "skipped": 0, "seconds": 0.0, "metrics": 0, "batches": {},
+        "sums": {"counts": [], "values": []},
+    }  # fmt: skip
+
+
 def one_step(module: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
     for number, parameter in enumerate(module.parameters()):
         parameter.grad = torch.sin(torch.arange(parameter.numel()) + number).view_as(parameter)
@@ -293,9 +301,9 @@ def test_weights_and_moments_come_back(kind: str, tmp_path: Path) -> None:
     preset = small(kind)
     module, optimizer = module_and_optimizer(preset)
     one_step(module, optimizer)
-    Checkpoints(tmp_path, 2).save(1, module, optimizer, {"step": 1})
+    Checkpoints(tmp_path, 2).save(1, module, optimizer, state(1))
     other, its_optimizer = module_and_optimizer(preset)
-    assert restore(tmp_path / "00000001", other, its_optimizer) == {"step": 1}
+    assert restore(tmp_path / "00000001", other, its_optimizer) == state(1)
     one_step(module, optimizer)
     one_step(other, its_optimizer)
     for ours, theirs in zip(module.parameters(), other.parameters(), strict=True):
@@ -315,7 +323,7 @@ def test_saving_the_same_step_again_replaces_it(tmp_path: Path, preset: Preset) 
     module, optimizer = module_and_optimizer(preset)
     kept = Checkpoints(tmp_path, 1)
     for number in range(3):
-        kept.save(5, module, optimizer, {"number": number})
+        kept.save(5, module, optimizer, state(5) | {"tokens": number})
     assert kept.found() == [tmp_path / "00000005"]
-    assert restore(tmp_path / "00000005", module, optimizer) == {"number": 2}
+    assert restore(tmp_path / "00000005", module, optimizer)["tokens"] == 2
     assert [path.name for path in tmp_path.iterdir()] == ["00000005"]

@@ -11,6 +11,8 @@
     └── DivergedError             the loss is NaN or infinite
 
 A message says what, where, the value, and what to do. Mistakes of our own are `assert`s.
+Values come from files of anyone's: a message is one line of printable characters, and of a long one
+the middle is left out.
 """
 
 from __future__ import annotations
@@ -18,9 +20,22 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+LONGEST_MESSAGE = 500  # characters
+_TAIL = 180  # of a long message: what to do about it
+
 
 class LitebertError(Exception):
     """Anything a user can put right."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
+
+
+def one_line(message: str) -> str:
+    """A message as it may be printed: one line, no control characters, the middle left out."""
+    if len(message) > LONGEST_MESSAGE:
+        message = message[: LONGEST_MESSAGE - _TAIL - 3] + " … " + message[-_TAIL:]
+    return "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in message)
 
 
 class SettingsError(LitebertError):
@@ -76,7 +91,7 @@ def lost_worker() -> LitebertError:
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A tail for an error message: the nearest known word, or all of them when none is near."""
     choices = sorted(known)
-    near = difflib.get_close_matches(word, choices, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(word[:LONGEST_MESSAGE], choices, n=1, cutoff=0.5)
     if near:
         return f"did you mean {near[0]!r}?"
     return "known: " + ", ".join(choices)

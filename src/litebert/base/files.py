@@ -3,6 +3,9 @@
 A folder is written beside its destination, flushed, given its manifest last, and renamed into
 place, so a killed process leaves either the old folder or the new one. A manifest is checked on
 reading: safetensors itself loads a flipped bit without a word.
+
+Only regular files are read, or links to them (Hugging Face's cache is made of links, also out of
+the folder): a pipe would hang, a device never ends.
 """
 
 from __future__ import annotations
@@ -12,38 +15,82 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from litebert.base.errors import FileError, FormatError
 
 MANIFEST = "manifest.json"
 MANIFEST_VERSION = 1
 LARGEST_JSON = 64 * 2**20  # a settings file larger than this is not one
+DEEPEST = 100  # tables in tables: far beyond use, far below what Python can walk through
 
 
 def sha256(path: Path) -> str:
     """The SHA-256 of a file, in hexadecimal, read in bounded memory."""
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """A file opened for reading, by a name that may be a link; nothing but a regular file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise FileError(f"{path}: no such file") from None
+    except (OSError, ValueError) as error:  # also a name with a zero byte
+        raise FileError(f"{path}: cannot be read ({error})") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise FileError(f"{path}: not a regular file but a folder, a pipe, a device or a socket")
+    return os.fdopen(descriptor, "rb")
+
+
+def check_regular(path: Path) -> None:
+    """Refuse what `open_regular` refuses, before a library opens the file by its name."""
+    open_regular(path).close()
+
+
+def read_bytes(path: Path, most: int) -> bytes:
+    """The content of a regular file of at most so many bytes."""
+    with open_regular(path) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        if size > most:
+            raise FormatError(f"{path}: {size:,} bytes is too large, at most {most:,} are read")
+        try:
+            return stream.read(most)
+        except OSError as error:
+            raise FileError(f"{path}: cannot be read ({error})") from None
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file, with an error that names the file."""
     try:
-        if path.stat().st_size > LARGEST_JSON:
-            raise FormatError(f"{path}: {path.stat().st_size:,} bytes is too large for a JSON file")
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileError(f"{path}: no such file") from None
-    except (OSError, ValueError, RecursionError) as error:  # also bad UTF-8, endless numbers
+        content = json.loads(read_bytes(path, LARGEST_JSON).decode())
+    except (ValueError, RecursionError) as error:  # also bad UTF-8, endless numbers
         raise FormatError(f"{path}: not readable as JSON ({error})") from None
     if not isinstance(content, dict):
         raise FormatError(f"{path}: holds a JSON {type(content).__name__}, expected an object")
+    if is_too_deep(content):
+        raise FormatError(f"{path}: not readable as JSON (nested more than {DEEPEST} deep)")
     return content
+
+
+def is_too_deep(content: Any) -> bool:
+    """Whether values are nested so deep that walking through them would fail."""
+    level = [content]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for value in level
+            if isinstance(value, dict | list)
+            for inner in (value.values() if isinstance(value, dict) else value)
+        ]
+    return bool(level)
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
@@ -74,8 +121,8 @@ def write_atomic(path: Path, content: bytes) -> None:
 
 def check_writable(path: Path) -> None:
     """Say before long work, not after it, that its result could not be written."""
-    folder = path if path.is_dir() else path.parent
-    if not folder.is_dir():
+    folder = path if os.path.isdir(path) else path.parent
+    if not os.path.isdir(folder):
         raise FileError(f"{path}: no folder {folder}; make it first")
     if not os.access(folder, os.W_OK):
         raise FileError(f"{path}: {folder} cannot be written to")
@@ -89,7 +136,7 @@ def write_manifest(folder: Path, known: Mapping[str, str] | None = None) -> None
     known = known or {}
     files = {}
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.name != MANIFEST:
+        if os.path.isfile(path) and path.name != MANIFEST:
             name = path.relative_to(folder).as_posix()
             files[name] = {
                 "bytes": path.stat().st_size,
@@ -100,10 +147,22 @@ def write_manifest(folder: Path, known: Mapping[str, str] | None = None) -> None
 
 def check_manifest(folder: Path) -> None:
     """Compare a folder with its manifest. A folder without one, say Hugging Face's, passes."""
-    if not (folder / MANIFEST).exists():
+    if not os.path.lexists(folder / MANIFEST):
         return
-    for name, entry in read_manifest(folder).items():
+    listed = read_manifest(folder)
+    for name, entry in listed.items():
         _check_file(folder / name, entry)
+    for name in sorted(_visible_files(folder) - listed.keys() - {MANIFEST}):
+        raise FileError(
+            f"{folder / name}: not listed in {MANIFEST}; remove it (if you added it on purpose, "
+            f"delete {MANIFEST})"
+        )
+
+
+def _visible_files(folder: Path) -> set[str]:
+    """What is below a folder and no folder itself; hidden files are the file system's business."""
+    names = (path.relative_to(folder) for path in folder.rglob("*") if not os.path.isdir(path))
+    return {name.as_posix() for name in names if not any(p.startswith(".") for p in name.parts)}
 
 
 def read_manifest(folder: Path) -> dict[str, dict[str, Any]]:
@@ -117,7 +176,8 @@ def read_manifest(folder: Path) -> dict[str, dict[str, Any]]:
     files = manifest.get("files")
     if not isinstance(files, dict) or not all(map(_is_entry, files, files.values())):
         files = None
-    if files is None or json_text(manifest) != (folder / MANIFEST).read_text(encoding="utf-8"):
+    text = read_bytes(folder / MANIFEST, LARGEST_JSON).decode()
+    if files is None or json_text(manifest) != text:
         raise FormatError(f"{folder / MANIFEST}: damaged, or not a manifest; copy the folder again")
     return files
 
@@ -125,12 +185,13 @@ def read_manifest(folder: Path) -> dict[str, dict[str, Any]]:
 def _is_entry(name: str, entry: Any) -> bool:
     """Whether a line of a manifest names a file below its folder and says its size and sum."""
     inside = not Path(name).is_absolute() and ".." not in Path(name).parts
-    known = isinstance(entry, dict) and {"bytes", "sha256"} <= entry.keys()
-    return inside and known and isinstance(entry["sha256"], str)
+    if not inside or not isinstance(entry, dict):
+        return False
+    return type(entry.get("bytes")) is int and isinstance(entry.get("sha256"), str)
 
 
 def _check_file(path: Path, entry: dict[str, Any]) -> None:
-    if not path.is_file():
+    if not os.path.isfile(path):  # unlike Path's, also for a name that is too long
         raise FileError(f"{path}: listed in {MANIFEST} but missing; copy the folder again")
     size = path.stat().st_size
     if size != entry["bytes"]:
@@ -162,8 +223,8 @@ def new_folder(destination: Path, *, overwrite: bool = False) -> Iterator[Path]:
     try:
         yield scratch
         write_manifest(scratch)
+        _set_modes(scratch)
         flush(scratch)
-        scratch.chmod(0o755)
         _replace(scratch, destination)
         _sync(destination.parent)
     except OSError as error:
@@ -187,8 +248,15 @@ def lock_folder(folder: Path, command: str) -> Iterator[None]:
         yield
 
 
+def _set_modes(folder: Path) -> None:
+    """Modes by the umask for all, as the manifest has it: libraries make files private."""
+    mode = stat.S_IMODE((folder / MANIFEST).stat().st_mode)
+    for path in [*folder.rglob("*"), folder]:
+        path.chmod(mode | (mode & 0o444) >> 2 if os.path.isdir(path) else mode)
+
+
 def _is_empty_folder(path: Path) -> bool:
-    return path.is_dir() and not any(path.iterdir())
+    return os.path.isdir(path) and not any(path.iterdir())
 
 
 def flush(folder: Path) -> None:
@@ -208,7 +276,7 @@ def _sync(path: Path) -> None:
 
 def _replace(scratch: Path, destination: Path) -> None:
     """Rename over an old folder; directories cannot be swapped in one call, so it steps aside."""
-    if not destination.exists():
+    if not os.path.exists(destination):
         scratch.rename(destination)
         return
     aside = scratch.with_name(scratch.name + ".old")

@@ -10,13 +10,17 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from litebert.base.errors import FileError, SettingsError, did_you_mean
+from litebert.base.errors import FormatError, SettingsError, did_you_mean
+from litebert.base.files import DEEPEST, is_too_deep, read_bytes
 
 Tree = dict[str, Any]
+LARGEST_TOML = 2**20
+MOST_PROBLEMS = 8  # told at once
+T = TypeVar("T")
 
 
 class Settings(BaseModel):
@@ -29,11 +33,27 @@ class Settings(BaseModel):
     @classmethod
     def build(cls, tree: Mapping[str, Any], where: str) -> Self:
         """Settings from plain values; `where` (a file, a preset) goes into the error message."""
+        if not isinstance(tree, Mapping):
+            raise SettingsError(f"{where}: expected a table of settings, found {tree!r}")
         try:
             return cls.model_validate(dict(tree))
         except ValidationError as error:
-            problems = "; ".join(_explain(cls, problem) for problem in error.errors())
+            problems = "; ".join(
+                _explain(cls, problem) for problem in error.errors()[:MOST_PROBLEMS]
+            )
             raise SettingsError(f"{where}: {problems}") from None
+
+
+def load_record(kind: type[T], content: Any, where: str) -> T:
+    """A dataclass from what a file of ours should hold; `where` goes into the error message."""
+    try:
+        return TypeAdapter(kind).validate_python(content)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        name = ".".join(map(str, problem["loc"])) or "all of it"
+        raise FormatError(
+            f"{where}: damaged, or written by another version ({name}: {problem['msg']})"
+        ) from None
 
 
 def _explain(settings: type[Settings], problem: Any) -> str:
@@ -74,13 +94,12 @@ def _nested(annotation: Any) -> type[Settings] | None:
 def read_toml(path: Path) -> Tree:
     """A TOML file as plain values."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"{path}: cannot be read ({error})") from None
+        tree = tomllib.loads(read_bytes(path, LARGEST_TOML).decode())
     except (ValueError, RecursionError) as error:  # also numbers too long, tables too deep
         raise SettingsError(f"{path}: not valid TOML ({error})") from None
+    if is_too_deep(tree):
+        raise SettingsError(f"{path}: not valid TOML (nested more than {DEEPEST} deep)")
+    return tree
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
@@ -124,6 +143,8 @@ def parse_overrides(assignments: Iterable[str]) -> Tree:
         branch: Tree = _toml_value(value.strip())
         for step in reversed(key.strip().split(".")):
             branch = {step: branch}
+        if is_too_deep(branch):
+            raise SettingsError(f"--set {assignment}: nested more than {DEEPEST} deep")
         tree = merge(tree, branch)
     return tree
 

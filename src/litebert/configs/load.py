@@ -6,6 +6,7 @@ A preset may start from another with `extends = "albert-base"`; what it says its
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
@@ -41,10 +42,11 @@ def load_preset(name: str, overrides: Iterable[str] = ()) -> Preset:
     return preset.model_copy(update={"title": f"{preset.title}; {', '.join(reshaped)}"})
 
 
-def _read(name: str, seen: tuple[str, ...] = ()) -> Tree:
-    if name in seen:
-        raise SettingsError(f"{name}: `extends` goes in a circle: {' -> '.join((*seen, name))}")
-    path = _locate(name)
+def _read(name: str, seen: tuple[Path, ...] = ()) -> Tree:
+    path = _locate(name).resolve()
+    if path in seen:
+        circle = " -> ".join(each.name for each in (*seen, path))
+        raise SettingsError(f"{name}: `extends` goes in a circle: {circle}")
     tree = read_toml(path)
     parent = tree.pop("extends", None)
     if parent is None:
@@ -53,12 +55,12 @@ def _read(name: str, seen: tuple[str, ...] = ()) -> Tree:
         raise SettingsError(f"{name}: extends = {parent!r}: expected the name of a preset or file")
     if parent.endswith(".toml"):
         parent = str(path.parent / parent)  # a file is looked for beside the one that names it
-    return merge(_read(parent, (*seen, name)), tree)
+    return merge(_read(parent, (*seen, path)), tree)
 
 
 def _locate(name: str) -> Path:
     if name.endswith(".toml"):
-        if not Path(name).is_file():
+        if not os.path.isfile(name):
             raise FileError(f"{name}: no such preset file")
         return Path(name)
     # The paper's models are the v1 release, so both names mean the same file.

@@ -10,6 +10,7 @@ every length is compared with the real size of the file before anything is alloc
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ class BundleEntry:
 def list_variables(prefix: Path) -> dict[str, BundleEntry]:
     """Every variable of a checkpoint, by name, from its index; no values are read."""
     path = _index_path(prefix)
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise _no_index(prefix, path)
     with _about(path):
         if path.stat().st_size > LARGEST_INDEX:
@@ -60,7 +61,7 @@ def list_variables(prefix: Path) -> dict[str, BundleEntry]:
 def read_variable(prefix: Path, entry: BundleEntry) -> numpy.ndarray:
     """The values of one variable, checked; bfloat16 comes back as float32."""
     path = prefix.with_name(f"{prefix.name}.data-{entry.shard:05d}-of-{entry.shards:05d}")
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise FileError(f"{path}: no such file, but the index names it; copy the checkpoint again")
     with _about(path):
         if entry.dtype not in WIDTHS:
@@ -109,7 +110,7 @@ def _about(path: Path) -> Iterator[None]:
 
 
 def _no_index(prefix: Path, path: Path) -> FileError:
-    if prefix.is_file():
+    if os.path.isfile(prefix):
         return FormatError(
             f"{prefix}: a single file without {path.name}, so at best a V1 checkpoint, which is "
             "not read; load it in TensorFlow 1 and save it with tf.train.Saver, which writes V2"

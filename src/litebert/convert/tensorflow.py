@@ -6,6 +6,7 @@ the state of Google's optimizers is left behind.
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from litebert.base.files import read_json, write_json
 from litebert.convert.bundle import BundleEntry, list_variables, read_variable, write_bundle
 from litebert.convert.google_config import architecture, from_google, to_google
 from litebert.convert.google_names import FAMILIES, MAPPING, MARKS, rename, renaming_rules
+from litebert.model.folder import check_finite
 
 # The state of training, which a model does not need. Slots lie beside their variable.
 SKIPPED = re.compile(
@@ -78,7 +80,7 @@ def write_checkpoint(
 
 
 def _find_prefix(path: Path) -> Path:
-    if not path.is_dir():
+    if not os.path.isdir(path):
         return path.with_name(re.sub(r"\.(index|data-\d+-of-\d+)$", "", path.name))
     names = sorted(file.name.removesuffix(".index") for file in path.glob("*.index"))
     latest = _latest(path / "checkpoint")
@@ -92,14 +94,14 @@ def _find_prefix(path: Path) -> Path:
 
 def _latest(path: Path) -> str:
     """The checkpoint that TensorFlow's own note calls the latest; its folder may be long gone."""
-    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    text = path.read_text(encoding="utf-8", errors="replace") if os.path.isfile(path) else ""
     found = re.search(r'^model_checkpoint_path: "([^"\n]*)"', text, re.MULTILINE)
     return re.split(r"[/\\]", found.group(1))[-1] if found else ""
 
 
 def _find_config(folder: Path, family: str) -> Path:
     for name in (f"{family}_config.json", "albert_config.json", "bert_config.json"):
-        if (folder / name).is_file():
+        if os.path.isfile(folder / name):
             return folder / name
     found = sorted(folder.glob("*config*.json"))
     if len(found) != 1:
@@ -163,6 +165,7 @@ def _tensor(prefix: Path, entry: BundleEntry, transpose: bool) -> torch.Tensor:
     if transpose and len(entry.shape) != 2:
         raise FormatError(f"{prefix}: kernel {entry.name!r} has shape {entry.shape}, not 2 sizes")
     values = torch.from_numpy(read_variable(prefix, entry)).to(torch.float32)
+    check_finite(values, f"{prefix}: variable {entry.name!r}")
     return values.t().contiguous() if transpose else values
 
 

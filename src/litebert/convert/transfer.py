@@ -6,6 +6,7 @@ always our model folder, which is Hugging Face's layout with a manifest.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from torch import Tensor
@@ -33,11 +34,11 @@ def import_model(source: str | Path, destination: str | Path) -> Model:
         destination: The model folder to write.
     """
     source, destination = Path(source), Path(destination)
-    if (source / CONFIG).is_file() or (source.is_dir() and not _has_checkpoint(source)):
+    if os.path.isfile(source / CONFIG) or (os.path.isdir(source) and not _has_checkpoint(source)):
         model = Model.load(source)
     else:
         model = Model.from_contents(_read_tensorflow(source), where=str(source))
-    tokenizer = source if source.is_dir() else source.parent
+    tokenizer = source if os.path.isdir(source) else source.parent
     write_folder(model.contents(), destination, beside=tokenizer)
     return model
 
@@ -68,7 +69,7 @@ def _has_checkpoint(folder: Path) -> bool:
 
 
 def _read_tensorflow(source: Path) -> Contents:
-    if not source.exists() and not source.with_name(source.name + ".index").exists():
+    if not os.path.exists(source) and not os.path.exists(source.with_name(source.name + ".index")):
         raise FileError(f"{source}: no such folder or checkpoint")
     refuse_pickle(source)
     raw, tensors = read_checkpoint(source)

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from litebert.base.errors import FileError, FormatError
+from litebert.base.files import open_regular
 from litebert.base.ragged import offsets
 
 BLOCK_TOKENS = 2**17
@@ -104,7 +105,7 @@ def shard_bytes(shard: Shard) -> bytes:
 def open_shard(path: Path) -> Shard:
     """Map a shard from disk, and check that its parts fit together."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             size = int.from_bytes(stream.read(8), "little")
             if not 0 < size <= LARGEST_HEADER:
                 raise FormatError(f"{path}: not a shard of litebert's")
@@ -115,8 +116,6 @@ def open_shard(path: Path) -> Shard:
         shard = Shard(str(path), **arrays)
         _check_offsets(shard)
         return shard
-    except FileNotFoundError:
-        raise FileError(f"{path}: the shard is missing; copy the store again") from None
     except OSError as error:
         raise FileError(f"{path}: cannot be read ({error})") from None
     except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:

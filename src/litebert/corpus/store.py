@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -206,9 +207,9 @@ def _place(shard: str) -> tuple[int, ...]:
 
 
 def _read_info(folder: Path) -> StoreInfo:
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise FileError(f"{folder}: no such store; make one with `litebert prepare`")
-    if not (folder / STORE).exists() or not (folder / MANIFEST).exists():
+    if not os.path.exists(folder / STORE) or not os.path.exists(folder / MANIFEST):
         raise FileError(
             f"{folder}: not a whole store; copy it again, or remove it and prepare it anew"
         )

@@ -171,7 +171,7 @@ def _run_all(jobs: list[Job], arms: dict[str, Path], out: Path, progress: Progre
     left = [job for job in jobs if not (out / job.name / RESULT).is_file()]
     for job in jobs:
         if job not in left:
-            keep(job, read_result(out / job.name))
+            keep(job, read_result(out / job.name, "accuracy"))
     if left:
         with ProcessPool(min(cpu_count(), len(left)), _prepare, (arms, out)) as pool:
             for job in left:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from litebert.base.batches import Batch, bucket_by_length, take
+from litebert.base.errors import FormatError
 from litebert.base.ragged import IntArray
 
 STRETCH = 50  # batches that are sorted together
@@ -56,5 +57,9 @@ class Batches:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on where `state` was taken."""
-        self.epoch, self.place = state["epoch"], state["place"]
+        self.epoch, self.place = (state.get(name) for name in ("epoch", "place"))
+        if not all(type(number) is int and number >= 0 for number in (self.epoch, self.place)):
+            raise FormatError(f"checkpoint: {state} is no position among the examples")
         self._order = self._shuffle()
+        if self.place > len(self._order):
+            raise FormatError(f"checkpoint: batch {self.place:,} of {len(self._order):,}")

@@ -9,6 +9,7 @@ OUT/model/         the best seed's model, which opens in `transformers`
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -20,6 +21,7 @@ from litebert.base.errors import FormatError, SettingsError
 from litebert.base.files import json_text, lock_folder, new_folder, read_json, sha256, write_atomic
 from litebert.base.intervals import over_seeds
 from litebert.base.runtime import default_device, keep_freed_memory
+from litebert.base.settings import load_record
 from litebert.finetuning.choose import choose_recipe
 from litebert.finetuning.doubts import before_training
 from litebert.finetuning.feature_cache import cached_features, checksum
@@ -70,12 +72,10 @@ class FinetuneReport:
     @classmethod
     def load(cls, path: Path) -> FinetuneReport:
         """Read a report."""
-        content = read_json(path)
         try:
-            seeds = tuple(RunResult(**seed) for seed in content.pop("seeds"))
-            return cls(seeds=seeds, **content)
-        except (KeyError, TypeError) as error:
-            raise FormatError(f"{path}: not a report of `litebert finetune`") from error
+            return load_record(cls, read_json(path), str(path))
+        except FormatError as error:
+            raise FormatError(f"{error}: not a report of `litebert finetune`") from None
 
 
 @dataclass(frozen=True)
@@ -181,13 +181,13 @@ def finetune_examples(
     with ExitStack() as held:
         should_stop = held.enter_context(stop_requests())
         make_folder(out)
+        description = _describe(task, recipe, data, folder, retry, search)
+        report = _finished_report(out, description)
+        if report is not None and len(report.seeds) >= seeds:  # needs no disk that can be written
+            callbacks.on_message(f"{out}: finished before, with {len(report.seeds)} seed(s)")
+            return Finetuned(out, report)
         held.enter_context(lock_folder(out, "litebert finetune"))
-        run = open_run(out, _describe(task, recipe, data, folder, retry, search))
-        if run["finished"] and (out / MODEL).is_dir():
-            report = FinetuneReport.load(out / REPORT)
-            if len(report.seeds) >= seeds:
-                callbacks.on_message(f"{out}: finished before, with {len(report.seeds)} seed(s)")
-                return Finetuned(out, report)
+        run = open_run(out, description)
         save_run(out, run)
 
         def setup_of(recipe: Recipe, data: TaskData, say: Say = quiet) -> RunSetup:
@@ -214,6 +214,11 @@ def finetune_examples(
 def _task(data: TaskData, recipe: Recipe, overflow: str, say: Say = quiet) -> Task:
     asked = {**recipe.model_dump(), "overflow": overflow}
     return build_task(data.settings).configured(asked, data.train, say)
+
+
+def _finished_report(out: Path, description: dict[str, Any]) -> FinetuneReport | None:
+    finished = open_run(out, description)["finished"] and os.path.isdir(out / MODEL)
+    return FinetuneReport.load(out / REPORT) if finished else None
 
 
 def _describe(
@@ -266,7 +271,7 @@ def _all_seeds(
     metric = setup.task.settings.metrics[0]
     best, folder = max(results, key=lambda pair: pair[0].value(metric))
     report = _report(setup, [result for result, _ in results], metric, collapses)
-    if (folder / MODEL).is_dir():  # else it was the best before, and is there already
+    if os.path.isdir(folder / MODEL):  # else it was the best before, and is there already
         with new_folder(out / MODEL, overwrite=True) as scratch:
             shutil.copytree(folder / MODEL, scratch, dirs_exist_ok=True)
     write_atomic(out / REPORT, json_text(asdict(report)).encode())

@@ -9,6 +9,7 @@ holds for one task; `[any]` holds for all that have none of their own. What stan
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -106,11 +107,12 @@ def load_recipe(
     """The row of a task in a shipped recipe or a TOML file, with `key=value` changes on top."""
     shipped = {path.stem: path for path in FOLDER.glob("*.toml")}
     path = shipped.get(name, Path(name))
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise SettingsError(f"no recipe {name!r}; {did_you_mean(name, shipped)}, or a TOML file")
     rows = read_toml(path)
-    row: Tree = merge(rows.get(ANY, {}), rows.get(task, {}))
-    extra = row.pop(WITHOUT_DROPOUT, {})
+    row: Tree = merge(_table(rows, ANY, name), _table(rows, task, name))
+    extra = _table(row, WITHOUT_DROPOUT, name)
+    row.pop(WITHOUT_DROPOUT, None)
     row = merge(row, extra) if without_dropout else row
     return build_recipe(row, overrides, f"recipe {name}, {task}")
 
@@ -121,3 +123,10 @@ def build_recipe(row: Tree, overrides: Iterable[str], where: str) -> Recipe:
     if "epochs" in changes and "steps" not in changes:
         row = {name: value for name, value in row.items() if name != "steps"}
     return Recipe.build(merge(row, changes), where)
+
+
+def _table(rows: Tree, key: str, recipe: str) -> Tree:
+    found = rows.get(key, {})
+    if not isinstance(found, dict):
+        raise SettingsError(f"recipe {recipe}: {key} = {found!r}: expected a table, [{key}]")
+    return found

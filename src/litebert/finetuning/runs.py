@@ -9,6 +9,7 @@ OUT/result.json     written last: scores, whether the run collapsed
 from __future__ import annotations
 
 import math
+import os
 import shutil
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -18,10 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from litebert.base.budget import Budget
-from litebert.base.errors import DivergedError
+from litebert.base.errors import DivergedError, FormatError
 from litebert.base.files import json_text, read_json, write_atomic
 from litebert.base.intervals import Interval
 from litebert.base.runtime import resolve_precision
+from litebert.base.settings import load_record
 from litebert.configs.schema import CheckpointSettings, EvaluationSettings
 from litebert.finetuning.batches import Batches
 from litebert.finetuning.doubts import why_doubtful, why_nothing
@@ -107,15 +109,19 @@ class RunResult:
 
 def run_seed(setup: RunSetup, seed: int, out: Path, learning_rate: float) -> RunResult | None:
     """Fine-tune once; the result, or None where it was asked to stop."""
-    if (out / RESULT).is_file():
-        return read_result(out)
+    if os.path.lexists(out / RESULT):
+        return read_result(out, setup.task.settings.metrics[0])
     out.mkdir(parents=True, exist_ok=True)
     return _Run(setup, seed, out, learning_rate).go()
 
 
-def read_result(out: Path) -> RunResult:
-    """The result of a finished run."""
-    return RunResult(**read_json(out / RESULT))
+def read_result(out: Path, metric: str) -> RunResult:
+    """The result of a finished run, which has a score of the metric that chooses."""
+    path = out / RESULT
+    result = load_record(RunResult, read_json(path), str(path))
+    if metric not in next(iter(result.scores.values()), {}):
+        raise FormatError(f"{path}: has no {metric}; damaged: remove {out} to run it again")
+    return result
 
 
 def new_model(start: Model, task: Task, recipe: Recipe, seed: int) -> Model:
@@ -224,7 +230,7 @@ class _Run:
             should_stop=lambda: self.enough or setup.should_stop(),
         )  # fmt: skip
         if state is not None:
-            self.kept = _Kept(**state["kept"])
+            self.kept = load_record(_Kept, state.get("kept"), f"{found}: kept")
             loop.restore(state)
         return loop
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +70,7 @@ def scores(runs: Sequence[str | Path]) -> Scoreboard:
 
 def _row(run: Path) -> ScoreboardRow:
     path = run / REPORT
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise FileError(f"{run}: no finished run of `litebert finetune` ({REPORT} is missing)")
     report = FinetuneReport.load(path)
     try:

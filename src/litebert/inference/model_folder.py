@@ -49,6 +49,7 @@ def find_task(model: Model, where: Path) -> Task | None:
         raise FormatError(
             f"{where}: the task {task.settings.name} needs a {task.head} head, the model has {have}"
         )
+    _check_labels(task, model, where)
     return task
 
 
@@ -61,3 +62,13 @@ def _foreign_task(model: Model, where: Path) -> Task | None:
         if settings is not None:
             return build_task(settings)
     return None
+
+
+def _check_labels(task: Task, model: Model, where: Path) -> None:
+    """A head with an answer a label must have as many as the task has labels."""
+    wanted = len(task.settings.labels or ("LABEL_0",))
+    if "classification" in task.head and wanted != len(model.labels):
+        raise FormatError(
+            f"{where}: config.json, {TASK_KEY}: {wanted} labels, the model's head has "
+            f"{len(model.labels)}; copy the folder again"
+        )

@@ -24,6 +24,8 @@ SHARES_FFN = ("all", "ffn")
 # Bounds far beyond use: past them, sizes overflow before memory runs out.
 Size = Annotated[int, Field(ge=1, le=2**27)]
 Count = Annotated[int, Field(ge=1, le=10_000)]
+MOST_BLOCKS = 10_000  # run one after another
+MOST_PARTS = 1_000  # attention or feed-forward parts with weights of their own
 
 
 class EncoderConfig(Settings):
@@ -60,6 +62,7 @@ class EncoderConfig(Settings):
                 f"{self.num_attention_heads}"
             )
         self._fits_its_family()
+        self._is_bounded()
         if self.num_hidden_groups > self.num_hidden_layers:
             raise ValueError(
                 f"num_hidden_groups {self.num_hidden_groups} exceeds num_hidden_layers "
@@ -95,6 +98,18 @@ class EncoderConfig(Settings):
             raise ValueError(
                 f"family {self.family!r} has no shared layers: set sharing to 'none' and "
                 "inner_group_num to 1, or choose family 'albert'"
+            )
+
+    def _is_bounded(self) -> None:
+        """Parts are modules of Python: thousands of them take minutes before memory runs out."""
+        blocks = self.num_hidden_layers * self.inner_group_num
+        parts = self.inner_group_num * max(self.attention_groups, self.ffn_groups)
+        if blocks > MOST_BLOCKS or parts > MOST_PARTS:
+            raise ValueError(
+                f"num_hidden_layers {self.num_hidden_layers} with inner_group_num "
+                f"{self.inner_group_num} and sharing {self.sharing!r} makes {blocks:,} blocks, "
+                f"{parts:,} of them with weights of their own; at most {MOST_BLOCKS:,} and "
+                f"{MOST_PARTS:,} are possible"
             )
 
     @property

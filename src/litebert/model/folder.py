@@ -11,6 +11,7 @@ manifest.json             sizes and SHA-256 of all of these, written last
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +22,13 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from litebert.base.errors import FileError, FormatError
-from litebert.base.files import check_manifest, new_folder, read_json, write_json
+from litebert.base.files import (
+    check_manifest,
+    check_regular,
+    new_folder,
+    read_json,
+    write_json,
+)
 from litebert.model.huggingface import Contents, read_contents, write_contents
 from litebert.text.tokenizer import Tokenizer
 
@@ -39,23 +46,33 @@ PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 
 def find_model_folder(folder: Path) -> Path:
     """The model of a run, or the folder itself where it is a model folder already."""
-    return folder / MODEL if (folder / MODEL).is_dir() else folder
+    return folder / MODEL if os.path.isdir(folder / MODEL) else folder
 
 
 def read_folder(folder: Path) -> Contents:
     """Read a model folder and check its manifest and its names."""
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise FileError(f"{folder}: no such model folder")
     check_manifest(folder)
     _refuse_pickles(folder)
     raw = read_json(folder / CONFIG)
     tensors: dict[str, Tensor] = {}
     for file in _weight_files(folder):
-        tensors |= read_tensors(file)
+        _add_tensors(tensors, file)
     contents = read_contents(raw, tensors, str(folder))
-    if (folder / EXTRA_WEIGHTS).exists():
-        contents = _with_extra(contents, read_tensors(folder / EXTRA_WEIGHTS))
+    if os.path.lexists(folder / EXTRA_WEIGHTS):
+        heads = _add_tensors(contents.tensors, folder / EXTRA_WEIGHTS)
+        contents.heads = tuple(dict.fromkeys([*contents.heads, *heads]))
     return contents
+
+
+def _add_tensors(tensors: dict[str, Tensor], file: Path) -> list[str]:
+    """Add a file's tensors, none of which may be there yet; the heads that they belong to."""
+    more = read_tensors(file)
+    for name in sorted(tensors.keys() & more.keys()):
+        raise FormatError(f"{file}: tensor {name!r} is also in another file of its folder")
+    tensors |= more
+    return [name.split(".")[1] for name in more if name.startswith("heads.")]
 
 
 def write_folder(
@@ -79,21 +96,20 @@ def write_folder(
 def copy_tokenizer(source: Path, destination: Path) -> None:
     """Take tokenizer files along; Google's SentencePiece model gets the name transformers knows."""
     for name in TOKENIZER_FILES:
-        if (source / name).is_file():
+        if os.path.isfile(source / name):
             shutil.copyfile(source / name, destination / name)
     pieces = list(source.glob("*.model"))
-    if len(pieces) == 1 and not (destination / "spiece.model").exists():
+    if len(pieces) == 1 and not os.path.exists(destination / "spiece.model"):
         shutil.copyfile(pieces[0], destination / "spiece.model")
 
 
 def read_tensors(file: Path) -> dict[str, Tensor]:
-    """Tensors of a safetensors file, floating-point ones as float32."""
+    """Tensors of a safetensors file, floating-point ones as float32, all of them finite."""
+    check_regular(file)
     try:
         with safe_open(file, framework="pt") as reader:
             tensors = {name: reader.get_tensor(name) for name in reader.keys()}  # noqa: SIM118
-    except FileNotFoundError:
-        raise FileError(f"{file}: no such file") from None
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError, ValueError, RuntimeError, AttributeError) as error:
         raise FormatError(
             f"{file}: not a whole safetensors file ({error}); copy it again, or convert it with "
             "`safetensors.torch.save_file` if it is something else"
@@ -111,26 +127,38 @@ def write_tensors(file: Path, tensors: Mapping[str, Tensor]) -> None:
 
 
 def _float32(tensor: Tensor, where: str) -> Tensor:
-    if tensor.is_floating_point() or where.endswith("_ids'"):  # old buffers, dropped later
-        return tensor.to(torch.float32)
-    raise FormatError(f"{where} holds {str(tensor.dtype).removeprefix('torch.')}, expected floats")
+    if not tensor.is_floating_point() and not where.endswith("_ids'"):  # buffers, dropped later
+        kind = str(tensor.dtype).removeprefix("torch.")
+        raise FormatError(f"{where} holds {kind}, expected floats")
+    tensor = tensor.to(torch.float32)
+    check_finite(tensor, where)
+    return tensor
+
+
+def check_finite(tensor: Tensor, where: str) -> None:
+    """Refuse a tensor with a NaN or an infinite value: whatever it touched would be NaN."""
+    if tensor.numel() and not torch.stack(tensor.aminmax()).isfinite().all():
+        raise FormatError(
+            f"{where} has values that are NaN or infinite; its training diverged, or the file is "
+            "damaged: take an earlier checkpoint, or copy it again"
+        )
 
 
 def _weight_files(folder: Path) -> list[Path]:
     """One file, or the parts that an index lists; an index names files of its own folder only."""
-    if (folder / WEIGHTS).exists() or not (folder / INDEX).exists():
+    if os.path.lexists(folder / WEIGHTS) or not os.path.lexists(folder / INDEX):
         return [folder / WEIGHTS]
     listed = read_json(folder / INDEX).get("weight_map")
     if not isinstance(listed, dict) or not listed:
         raise FormatError(f"{folder / INDEX}: weight_map is not a table of tensors and files")
     for name in listed.values():
-        if not isinstance(name, str) or Path(name).name != name or name == "..":
+        if not isinstance(name, str) or Path(name).name != name or name in ("", ".."):
             raise FormatError(f"{folder / INDEX}: lists {name!r}, a file outside its own folder")
     return [folder / name for name in sorted(set(listed.values()))]
 
 
 def _refuse_pickles(folder: Path) -> None:
-    if (folder / WEIGHTS).exists() or (folder / INDEX).exists():
+    if os.path.exists(folder / WEIGHTS) or os.path.exists(folder / INDEX):
         return
     for file in sorted(folder.iterdir()):
         refuse_pickle(file)
@@ -138,20 +166,12 @@ def _refuse_pickles(folder: Path) -> None:
 
 def refuse_pickle(file: Path) -> None:
     """Say how to convert a pickle, told by its name."""
-    if file.is_file() and file.suffix in PICKLES:
+    if os.path.isfile(file) and file.suffix in PICKLES:
         raise FormatError(
             f"{file}: a pickle can run code when opened, so it is refused; convert it where you "
             "trust it: load it with transformers and call save_pretrained(folder), which writes "
             "model.safetensors"
         )
-
-
-def _with_extra(contents: Contents, extra: dict[str, Tensor]) -> Contents:
-    """Add the second file: heads that Hugging Face's class lacks, or a pooler it leaves out."""
-    heads = [name.split(".")[1] for name in extra if name.startswith("heads.")]
-    contents.heads = tuple(dict.fromkeys([*contents.heads, *heads]))
-    contents.tensors |= extra
-    return contents
 
 
 def _model_card(contents: Contents, raw: dict[str, object]) -> str:

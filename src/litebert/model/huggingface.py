@@ -277,9 +277,11 @@ def _read_labels(rest: dict[str, Any], own: dict[str, Any], where: str) -> tuple
     count = rest.pop("num_labels", None) or rest.pop("_num_labels", None) or 2
     named = rest.pop("id2label", None)
     if named:
-        if not isinstance(named, dict) or not all(key.isdecimal() for key in named):
-            raise FormatError(f"{where}: id2label = {named!r}: expected numbers and names")
-        return tuple(str(named[key]) for key in sorted(named, key=int))
+        if not isinstance(named, dict) or named.keys() != {str(i) for i in range(len(named))}:
+            raise FormatError(
+                f"{where}: id2label = {named!r}: expected a name for each of 0, 1, 2, …"
+            )
+        return tuple(str(named[str(i)]) for i in range(len(named)))
     if "labels" in own:
         return tuple(map(str, own["labels"]))
     if not isinstance(count, int) or not 1 <= count <= MOST_LABELS:

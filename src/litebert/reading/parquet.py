@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from litebert.base.errors import FileError, FormatError, MissingExtraError
@@ -76,13 +76,13 @@ def open_parquet(name: str) -> Iterator[Any]:
         import pyarrow.parquet
     except ImportError:
         raise MissingExtraError("pyarrow", "parquet", "reading Parquet files") from None
-    if not Path(name).is_file():
+    if not os.path.isfile(name):
         raise FileError(f"{name}: no such file")
     try:
         # A small buffer and no prefetching: a row group may be larger than memory.
         with pyarrow.parquet.ParquetFile(name, buffer_size=_BUFFER, pre_buffer=False) as file:
             yield file
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
         reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
         raise FileError(f"{name}: not readable as Parquet ({reason}); copy it again") from None
 

@@ -137,7 +137,7 @@ def compression(name: str) -> str:
 
 def is_plain_file(name: str) -> bool:
     """Whether parts of a file can be read on their own: neither compressed, nor a pipe."""
-    return name != STDIN and not compression(name) and Path(name).is_file()
+    return name != STDIN and not compression(name) and os.path.isfile(name)
 
 
 def open_stream(name: str) -> Stream:

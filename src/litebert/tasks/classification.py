@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ from litebert.tasks.task import Prediction, Scores, Term
 from litebert.tasks.texts import LABEL, PAIR, TEXT, Examples, TextExample, TextSettings, TextTask
 
 MAX_LABELS = 1000
+INTEGER = re.compile(r"-?\d{1,18}")
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,6 @@ def _labels(found: list[str], path: Path) -> tuple[str, ...]:
             f"{path}: {len(distinct):,} different labels; is this the right column "
             "(--column label=NAME), or a number to predict (--task regress)?"
         )
-    if all(label.lstrip("-").isdecimal() for label in distinct):
+    if all(INTEGER.fullmatch(label) for label in distinct):
         return tuple(sorted(distinct, key=int))
     return tuple(sorted(distinct))

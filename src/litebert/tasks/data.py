@@ -6,6 +6,7 @@ open_data("classify", DataSource(train="mine.csv"))  classify, pair, regress, ta
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -63,7 +64,7 @@ def read_split(
     """Examples for a fine-tuned model: a published split, or a file of the user's own."""
     path, published = source.data, PUBLISHED.get(task.settings.name)
     assert path is not None
-    if published is not None and (path.is_dir() or published.reads_single_files):
+    if published is not None and (os.path.isdir(path) or published.reads_single_files):
         examples = published.read(path, split, source, labelled=labelled, say=say)
     else:
         examples = task.read_file(path, source, labelled=labelled, say=say)

@@ -8,6 +8,7 @@ A method with a body here is what most kinds do; a kind inherits it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from litebert.base.batches import Batch
 from litebert.base.errors import SettingsError
@@ -54,6 +55,14 @@ class TaskSettings(Settings):
     labels: tuple[str, ...] = ()
     max_length: int = Field(default=128, ge=8, description="tokens of a sequence, at most")
     exits: bool = Field(default=False, description="there is a head at every depth")
+
+    @field_validator("labels")
+    @classmethod
+    def _distinct(cls, labels: tuple[str, ...]) -> tuple[str, ...]:
+        for label, count in Counter(labels).items():
+            if count > 1:
+                raise ValueError(f"label {label!r} is there {count} times")
+        return labels
 
 
 @dataclass(frozen=True)

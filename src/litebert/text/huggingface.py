@@ -9,10 +9,12 @@ the special id, as its users expect; our `encode` never does.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
-from tokenizers import AddedToken, Regex, normalizers, processors
+from tokenizers import AddedToken, Regex, models, normalizers, processors
+from tokenizers import Tokenizer as Engine
 
 from litebert.text.backend import Backend
 from litebert.text.normalization import character_ranges, combining_class
@@ -24,15 +26,34 @@ FORMAT_VERSION = 1
 def tokenizer_json(backend: Backend, normalization: str) -> str:
     """The content of tokenizer.json."""
     engine, own = backend.engine()
-    steps = [*_NORMALIZERS[normalization](), *own]
-    if steps:
-        engine.normalizer = normalizers.Sequence(steps)
+    engine.normalizer = _normalizer(normalization, own)
     engine.post_processor = _post_processor(backend)
     special = sorted(set(vars(backend.special).values()))
     engine.add_special_tokens(
         [AddedToken(backend.tokens[index], normalized=False, special=True) for index in special]
     )
     return engine.to_str()
+
+
+def _normalizer(normalization: str, own: list[Any]) -> Any:
+    steps = [*_NORMALIZERS[normalization](), *own]
+    return normalizers.Sequence(steps) if steps else None
+
+
+def find_written(backend: Backend, content: dict[str, Any]) -> str | None:
+    """The normalization with which we wrote a tokenizer.json; None if we did not.
+
+    `transformers` saves it again as it was, and leaves the vocabulary's own files out.
+    """
+    engine, own = backend.engine()
+    splitter = json.loads(engine.to_str())["pre_tokenizer"]
+    for normalization in _NORMALIZERS:
+        engine = Engine(models.WordLevel({}, ""))
+        engine.normalizer = _normalizer(normalization, own)
+        written = json.loads(engine.to_str())["normalizer"]
+        if (written, splitter) == (content.get("normalizer"), content.get("pre_tokenizer")):
+            return normalization
+    return None
 
 
 def tokenizer_config(

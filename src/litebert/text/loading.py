@@ -1,16 +1,18 @@
 """Tokenizer files of any origin -> a model and its normalization.
 
-Our own folders say what they are in tokenizer_config.json. Others are told by their files:
-spiece.model before tokenizer.json before vocabularies.
+Our own folders say what they are in tokenizer_config.json; where `transformers` saved one again,
+only tokenizer.json is left of its files, and is read. Others are told by their files: spiece.model
+before tokenizer.json before vocabularies.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 from litebert.base.errors import FileError, FormatError, LitebertError
-from litebert.base.files import read_json
+from litebert.base.files import read_bytes, read_json
 from litebert.text.backend import KINDS, Backend, BadTokenizer
 from litebert.text.huggingface import FORMAT_VERSION, SETTINGS_KEY
 from litebert.text.normalization import NORMALIZATIONS
@@ -32,7 +34,7 @@ _FILES = (FILE, TOKENIZER_JSON, VOCAB_TXT, VOCAB_JSON)
 
 def load_backend(path: Path) -> tuple[Backend, str]:
     """The model and the name of its normalization."""
-    settings = load_settings(path if path.is_dir() else path.parent)
+    settings = load_settings(path if os.path.isdir(path) else path.parent)
     file = _find(path, settings)
     try:
         backend, usual = _read_file(file)
@@ -52,20 +54,24 @@ def load_backend(path: Path) -> tuple[Backend, str]:
         raise FormatError(
             f"{file}: a {backend.kind} model, {CONFIG} says {settings['kind']!r}; copy it again"
         )
+    if file.name == TOKENIZER_JSON and usual != settings["normalization"]:
+        raise FormatError(
+            f"{file}: normalizes as {usual!r}, {CONFIG} says {settings['normalization']!r}; "
+            f"take out the key {SETTINGS_KEY!r} there to go by the file"
+        )
     return backend, settings["normalization"]
 
 
 def _find(path: Path, settings: dict[str, Any] | None) -> Path:
-    if path.is_file():
+    if os.path.isfile(path):
         return path
-    if not path.is_dir():
+    if not os.path.isdir(path):
         raise FileError(f"{path}: no such file or folder")
-    if settings is not None:
-        return path / _OWN[settings["kind"]]
-    for name in _FILES:
-        if (path / name).is_file():
+    names = _FILES if settings is None else (_OWN[settings["kind"]], TOKENIZER_JSON)
+    for name in names:
+        if os.path.isfile(path / name):
             return path / name
-    raise FormatError(f"{path}: no tokenizer here; expected one of {', '.join(_FILES)}")
+    raise FormatError(f"{path}: no tokenizer here; expected one of {', '.join(names)}")
 
 
 def load_settings(folder: Path) -> dict[str, Any] | None:
@@ -85,12 +91,12 @@ def load_settings(folder: Path) -> dict[str, Any] | None:
 
 
 def _config(folder: Path) -> dict[str, Any]:
-    return read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+    return read_json(folder / CONFIG) if os.path.lexists(folder / CONFIG) else {}
 
 
 def _read_file(file: Path) -> tuple[Backend, str]:
     if file.suffix == ".model":
-        return SentencePieceBackend(_read_bytes(file)), "english"
+        return SentencePieceBackend(read_bytes(file, LARGEST_MODEL)), "english"
     if file.name == TOKENIZER_JSON:
         return from_tokenizer_json(read_json(file))
     if file.suffix == ".txt" and file.name != MERGES:
@@ -105,20 +111,10 @@ def _read_file(file: Path) -> tuple[Backend, str]:
     )
 
 
-def _read_bytes(file: Path) -> bytes:
-    try:
-        size = file.stat().st_size
-        if size > LARGEST_MODEL:
-            raise FormatError(f"{file}: {size:,} bytes is too large for a tokenizer")
-        return file.read_bytes()
-    except OSError as error:
-        raise FileError(f"{file}: cannot be read ({error})") from None
-
-
 def _lines(file: Path) -> list[str]:
     """Lines as \\n ends them; other separators are characters that may stand in a token."""
     try:
-        text = _read_bytes(file).decode("utf-8")
+        text = read_bytes(file, LARGEST_MODEL).decode("utf-8")
     except UnicodeDecodeError as error:
         raise FormatError(f"{file}: not UTF-8 at byte {error.start:,}") from None
     lines = text.replace("\r\n", "\n").split("\n")

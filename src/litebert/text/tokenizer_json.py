@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from typing import Any
 
 from litebert.text.backend import Backend, BadTokenizer
+from litebert.text.huggingface import find_written
 from litebert.text.sentencepiece_backend import SentencePieceBackend
 from litebert.text.sentencepiece_file import PieceType, write_model
 from litebert.text.tokenizers_backend import BPEBackend, WordPieceBackend
@@ -33,15 +35,10 @@ def from_tokenizer_json(content: dict[str, Any]) -> tuple[Backend, str]:
     try:
         model = content["model"]
         kind = model.get("type")
-        if kind == "WordPiece":
-            return WordPieceBackend(_with_added(content)), _bert_normalization(
-                content["normalizer"]
-            )
-        if kind == "BPE":
-            _check_byte_level(content)
-            return BPEBackend(_with_added(content), _json_merges(model["merges"])), "none"
-        if kind == "Unigram":
-            return _from_unigram(content)
+        if kind in _KINDS:
+            read, foreign_normalization = _KINDS[kind]
+            backend = read(content)
+            return backend, find_written(backend, content) or foreign_normalization(content)
     except (LookupError, TypeError, AttributeError, ValueError, StopIteration) as error:
         if isinstance(error, BadTokenizer):
             raise
@@ -62,7 +59,8 @@ def _json_merges(merges: list[Any]) -> list[tuple[str, str]]:
     return pairs
 
 
-def _bert_normalization(normalizer: Any) -> str:
+def _bert_normalization(content: dict[str, Any]) -> str:
+    normalizer = content["normalizer"]
     lower = normalizer["lowercase"]
     strips = lower if normalizer["strip_accents"] is None else normalizer["strip_accents"]
     usual = normalizer["type"] == "BertNormalizer" and normalizer["clean_text"]
@@ -71,15 +69,24 @@ def _bert_normalization(normalizer: Any) -> str:
     return "bert-uncased" if lower else "bert-cased"
 
 
-def _check_byte_level(content: dict[str, Any]) -> None:
+def _no_normalization(content: dict[str, Any]) -> str:
     splitter = content["pre_tokenizer"]
     if content["normalizer"] is not None or splitter["type"] != "ByteLevel":
         raise BadTokenizer("its BPE is not RoBERTa's byte-level one")
     if splitter["add_prefix_space"] or not splitter.get("use_regex", True):
         raise BadTokenizer("it adds a space before the text, which litebert does not support")
+    return "none"
 
 
-def _from_unigram(content: dict[str, Any]) -> tuple[Backend, str]:
+def _wordpiece(content: dict[str, Any]) -> Backend:
+    return WordPieceBackend(_with_added(content))
+
+
+def _bpe(content: dict[str, Any]) -> Backend:
+    return BPEBackend(_with_added(content), _json_merges(content["model"]["merges"]))
+
+
+def _unigram(content: dict[str, Any]) -> Backend:
     """ALBERT's tokenizer.json as a model file. Its quote rewriting is not Google's: left out."""
     model = content["model"]
     controls = {token["content"] for token in content["added_tokens"] if token["special"]}
@@ -87,17 +94,20 @@ def _from_unigram(content: dict[str, Any]) -> tuple[Backend, str]:
     for index, (token, score) in enumerate(model["vocab"]):
         kind = PieceType.CONTROL if token in controls else PieceType.NORMAL
         rows.append((token, float(score), PieceType.UNKNOWN if index == model["unk_id"] else kind))
-    steps = content["normalizer"] or {"type": "Sequence", "normalizers": []}
-    steps = steps["normalizers"] if steps["type"] == "Sequence" else [steps]
     charsmap = b""
-    for step in steps:
+    for step in _steps(content):
         if step["type"] == "Precompiled":
             charsmap = base64.b64decode(step["precompiled_charsmap"] or "", validate=True)
-    normalization = _unigram_normalization([step["type"] for step in steps])
-    return SentencePieceBackend(write_model(rows, charsmap, name="stored")), normalization
+    return SentencePieceBackend(write_model(rows, charsmap, name="stored"))
 
 
-def _unigram_normalization(steps: list[str]) -> str:
+def _steps(content: dict[str, Any]) -> list[dict[str, Any]]:
+    steps = content["normalizer"] or {"type": "Sequence", "normalizers": []}
+    return steps["normalizers"] if steps["type"] == "Sequence" else [steps]
+
+
+def _unigram_normalization(content: dict[str, Any]) -> str:
+    steps = [step["type"] for step in _steps(content)]
     known = [step for step in steps if step not in ("Replace", "Precompiled", "Strip")]
     for normalization, pattern in _UNIGRAM_NORMALIZATIONS.items():
         if known == pattern:
@@ -110,4 +120,11 @@ _UNIGRAM_NORMALIZATIONS = {
     "lower": ["NFKC", "Lowercase"],
     "multilingual": ["NFKC"],
     "none": [],
+}
+
+# How a kind's model is read, and its normalization where somebody else wrote the file.
+_KINDS: dict[str, tuple[Callable[[dict[str, Any]], Backend], Callable[[dict[str, Any]], str]]] = {
+    "WordPiece": (_wordpiece, _bert_normalization),
+    "BPE": (_bpe, _no_normalization),
+    "Unigram": (_unigram, _unigram_normalization),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import torch
@@ -71,7 +72,7 @@ def fit_to_models(preset: Preset, changes: Tree, model: Model, generator: Model 
 def open_start(folder: Path, preset: Preset, store: Store, say: Say) -> tuple[Model, Model | None]:
     """The models of a folder to go on from, ours or Hugging Face's."""
     generator = None
-    if preset.generator is not None and (folder / GENERATOR).is_dir():
+    if preset.generator is not None and os.path.isdir(folder / GENERATOR):
         generator = Model.load(folder / GENERATOR)
     elif "replaced_token" in preset.objectives:
         say(f"{folder}: a new generator is trained, as there is none")

@@ -12,6 +12,8 @@ it is used.
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,16 +21,48 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import ConfigDict, Field
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from litebert.base.errors import FileError, FormatError
-from litebert.base.files import MANIFEST, check_manifest, new_folder, read_json, write_json
+from litebert.base.errors import FileError, FormatError, SettingsError
+from litebert.base.files import (
+    MANIFEST,
+    check_manifest,
+    check_regular,
+    new_folder,
+    read_json,
+    write_json,
+)
+from litebert.base.settings import Settings
 from litebert.model.folder import read_tensors, write_tensors
 from litebert.train.optimizer import optimizer_tensors, restore_optimizer
 
 WEIGHTS, OPTIMIZER, STATE = "weights.safetensors", "optimizer.safetensors", "state.json"
+NAME = re.compile("[0-9]{8,18}")
 Say = Callable[[str], None]
+
+
+class SavedSums(Settings):
+    """`Sums` as they are saved."""
+
+    counts: list[float]
+    values: list[float]
+
+
+class SavedState(Settings):
+    """What state.json must say; what else a kind of run remembers is its own business."""
+
+    model_config = ConfigDict(extra="allow")
+
+    step: int = Field(ge=0)
+    tokens: int = Field(ge=0, lt=2**63)
+    skipped: int = Field(ge=0, lt=2**31)
+    seconds: float = Field(ge=0)
+    metrics: int = Field(ge=0, lt=2**63, description="bytes of metrics.jsonl")
+    batches: dict[str, Any]
+    sums: SavedSums
+    threads: int | None = Field(default=None, ge=1, le=4096)
 
 
 @dataclass(frozen=True)
@@ -54,9 +88,9 @@ class Checkpoints:
 
     def found(self) -> list[Path]:
         """All there are, oldest first."""
-        if not self.folder.is_dir():
+        if not os.path.isdir(self.folder):
             return []
-        return sorted(path for path in self.folder.iterdir() if path.name.isdigit())
+        return sorted(path for path in self.folder.iterdir() if NAME.fullmatch(path.name))
 
     def last_good(self, say: Say) -> Path | None:
         """The newest undamaged one; damaged ones are told of."""
@@ -77,20 +111,31 @@ class Checkpoints:
 
     def sweep(self) -> None:
         """Remove what writers that were killed left behind."""
-        if self.folder.is_dir():
+        if os.path.isdir(self.folder):
             for path in self.folder.iterdir():
                 if path.name.startswith("."):
                     shutil.rmtree(path, ignore_errors=True)
 
 
 def check_whole(path: Path) -> None:
-    """Refuse a checkpoint that lost or changed a single bit."""
-    if not (path / MANIFEST).exists():
-        raise FileError(f"{path}: has no {MANIFEST}")
+    """Refuse a checkpoint that lost or changed a single bit, or whose state is none."""
+    for name in (MANIFEST, WEIGHTS, OPTIMIZER, STATE):
+        check_regular(path / name)
     check_manifest(path)
-    for name in (WEIGHTS, OPTIMIZER, STATE):
-        if not (path / name).exists():
-            raise FileError(f"{path / name}: no such file")
+    read_state(path)
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """The state of a checkpoint, which is that of the step that its folder is named by."""
+    where = path / STATE
+    content = read_json(where)
+    try:
+        state = SavedState.build(content, str(where))
+    except SettingsError as error:
+        raise FormatError(f"{error}; damaged, or written by another version") from None
+    if state.step != int(path.name):
+        raise FormatError(f"{where}: step = {state.step}, the checkpoint is of step {path.name}")
+    return content
 
 
 def restore(path: Path, module: nn.Module, optimizer: Optimizer) -> dict[str, Any]:
@@ -99,7 +144,7 @@ def restore(path: Path, module: nn.Module, optimizer: Optimizer) -> dict[str, An
     device = next(module.parameters()).device
     moments = {name: tensor.to(device) for name, tensor in read_tensors(path / OPTIMIZER).items()}
     restore_optimizer(optimizer, moments, str(path / OPTIMIZER))
-    return read_json(path / STATE)
+    return read_state(path)
 
 
 @torch.no_grad()

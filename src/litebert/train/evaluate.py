@@ -7,6 +7,7 @@ length alone, so that models of one tokenizer are asked the same things.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -154,7 +155,7 @@ def evaluate_held_out(
 
 def _settings(folder: Path) -> tuple[Masking, PresetData]:
     """What the run was trained with."""
-    if not (folder / RUN).exists():
+    if not os.path.lexists(folder / RUN):
         return Masking(), PresetData(max_length=128)
     run = read_json(folder / RUN)
     preset = Preset.build(run.get("settings") or {}, str(folder / RUN))
@@ -169,7 +170,7 @@ def _learners(model: Model, folder: Path, run_format: str) -> list[tuple[Learner
             continue
         generator = None
         if name == "replaced_token":
-            if not (folder / GENERATOR).is_dir():
+            if not os.path.isdir(folder / GENERATOR):
                 continue
             generator = Model.load(folder / GENERATOR)
         learner = Learner(model, build_objectives([name]), generator)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from litebert.base.batches import Batch
 from litebert.base.budget import Budget
-from litebert.base.errors import DivergedError, SettingsError
+from litebert.base.errors import DivergedError, FormatError, SettingsError
 from litebert.configs.schema import CheckpointSettings, EvaluationSettings, ScheduleSettings
 from litebert.train.callbacks import Callback
 from litebert.train.metrics import (
@@ -250,7 +250,10 @@ class TrainingLoop:
         self.clock.before = state["seconds"]
         self._saved_step = self.step
         self.batches.restore(state["batches"])
-        self.sums = Sums(self.sums.counters, state["sums"]["counts"], state["sums"]["values"])
+        saved = Sums(self.sums.counters, **state["sums"])
+        if (len(saved.counts), len(saved.values)) != (len(saved.counters), saved.width):
+            raise FormatError("checkpoint: its sums are not those of this run's objectives")
+        self.sums = saved
         self._reset_speed()
 
 

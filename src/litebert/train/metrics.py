@@ -13,16 +13,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Self
+from typing import Annotated, Any, BinaryIO, Literal, Self
 
 from pydantic import Field
 from torch import Tensor
 
 from litebert.base.errors import FileError, FormatError, SettingsError
+from litebert.base.files import read_bytes
 from litebert.base.settings import Settings
 from litebert.model.objective import Objective, Term
 
 METRICS = "metrics.jsonl"
+LARGEST_METRICS = 2**28
+Count = Annotated[int, Field(ge=0, lt=2**63)]
 Values = dict[str, float | None]  # by name; None where not finite, which JSON cannot say
 
 
@@ -53,8 +56,8 @@ class TrainingMetrics(Means):
     """The means of the last few steps."""
 
     kind: Literal["training"] = "training"
-    step: int
-    tokens: int
+    step: Count
+    tokens: Count
     learning_rate: float
     gradient_norm: float | None
     time: StepTime
@@ -71,8 +74,8 @@ class EvaluationMetrics(Evaluation):
     """An evaluation and when it was made."""
 
     kind: Literal["evaluation"] = "evaluation"
-    step: int
-    tokens: int
+    step: Count
+    tokens: Count
     time: EvaluationTime
 
 
@@ -175,13 +178,11 @@ class MetricsFile:
 def read_metrics(run: Path) -> list[Metrics]:
     """The lines of a run's metrics.jsonl; a last line cut short is left out."""
     path = run / METRICS
+    if not os.path.lexists(path):
+        raise FileError(f"{path}: no such file; name the --out folder of `litebert pretrain`")
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except FileNotFoundError:
-        raise FileError(
-            f"{path}: no such file; name the --out folder of `litebert pretrain`"
-        ) from None
-    except (OSError, ValueError) as error:  # also bad UTF-8
+        lines = read_bytes(path, LARGEST_METRICS).decode().split("\n")
+    except ValueError as error:  # bad UTF-8
         raise FormatError(f"{path}: not readable as metrics ({error})") from None
     found: list[Metrics] = []
     for number, line in enumerate(lines[:-1], 1):  # what follows the last line end is cut short

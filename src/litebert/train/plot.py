@@ -7,6 +7,7 @@ and dots are held-out text. Runs that are still going can be drawn too.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -19,6 +20,7 @@ from litebert.base.errors import (
     MissingExtraError,
     SettingsError,
     did_you_mean,
+    one_line,
 )
 from litebert.base.files import check_writable, read_json, write_atomic
 from litebert.train.metrics import Metrics, read_metrics
@@ -33,6 +35,8 @@ SMOOTHING = 20  # a smoothed line averages about a twentieth of all its points
 BALANCED = ("sentence_order", "next_sentence")  # half is chance
 COLOURS = 10  # of matplotlib's cycle
 MASKED_LM = "masked_lm"
+LONGEST_NAME = 60  # characters
+MOST_PANELS = 12  # a picture of more would not fit in memory
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ def plot(runs: Sequence[str | Path], *, out: str | Path = "curves.png", x: str =
         raise SettingsError(f"x axis {x!r}: {did_you_mean(x, AXES)}")
     if out.suffix.lower() != ".png":
         raise SettingsError(f"{out}: curves are drawn as PNG; name a file that ends in .png")
-    if out.is_dir() or not out.parent.is_dir():
+    if os.path.isdir(out) or not os.path.isdir(out.parent):
         raise FileError(f"{out}: cannot be written; name a file in a folder that exists")
     check_writable(out)
     if not runs:
@@ -90,7 +94,7 @@ def smooth(values: Sequence[float]) -> list[float]:
 
 def _names(folders: Sequence[Path]) -> list[str]:
     """The folders' names, or their whole paths where two are called the same."""
-    names = [folder.resolve().name for folder in folders]
+    names = [Path(os.path.abspath(folder)).name for folder in folders]
     return names if len(set(names)) == len(names) else [str(folder) for folder in folders]
 
 
@@ -98,7 +102,7 @@ def _open(folder: Path, name: str) -> Curves:
     metrics = read_metrics(folder)
     if not metrics:
         raise FormatError(f"{folder}: has no metrics yet; a run writes them every few steps")
-    run = read_json(folder / RUN) if (folder / RUN).is_file() else {}
+    run = read_json(folder / RUN) if os.path.lexists(folder / RUN) else {}
     unigram_loss = run.get("unigram_loss")
     return Curves(name, metrics, unigram_loss if isinstance(unigram_loss, float) else None)
 
@@ -117,10 +121,12 @@ def _draw(runs: Sequence[Curves], x: str) -> bytes:
     except ImportError:
         raise MissingExtraError("matplotlib", "plot", "drawing curves") from None
     panels = list(_panels(runs))
+    if len(panels) > MOST_PANELS:
+        raise FormatError(f"{len(panels)} panels to draw, at most {MOST_PANELS}; name fewer runs")
     figure = Figure(figsize=(5.5 * len(panels), 4.5), layout="constrained")
     places = figure.subplots(1, len(panels), squeeze=False)[0]
     for axes, (title, path) in zip(places, panels, strict=True):
-        axes.set_title(title)
+        axes.set_title(_plain(title))
         axes.set_xlabel(x)
         if x != "minutes":  # where 100m would be a tenth of one
             axes.xaxis.set_major_formatter(EngFormatter(sep=""))  # 200k, 1.5M
@@ -158,8 +164,13 @@ def _curve(axes: Any, run: Curves, x: str, path: tuple[str, ...], colour: str) -
 
 
 def _label(run: Curves) -> str:
-    """A run's name as it is: matplotlib sets formulas between dollars and hides a leading _."""
-    return " " + run.name.replace("$", r"\$")
+    """A run's name as it is: matplotlib hides one with a leading _."""
+    return " " + _plain(run.name)
+
+
+def _plain(text: str) -> str:
+    """Text as it is: matplotlib sets formulas between dollars."""
+    return one_line(text)[:LONGEST_NAME].replace("$", r"\$")
 
 
 def _levels(axes: Any, runs: Sequence[Curves], path: tuple[str, ...]) -> None:

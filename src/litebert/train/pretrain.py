@@ -21,7 +21,7 @@ from litebert.base.budget import parse_budget
 from litebert.base.errors import SettingsError
 from litebert.base.files import lock_folder
 from litebert.base.runtime import keep_freed_memory, resolve_precision
-from litebert.base.settings import Tree, parse_overrides
+from litebert.base.settings import Tree, load_record, parse_overrides
 from litebert.configs.load import load_preset
 from litebert.configs.schema import Preset
 from litebert.corpus.statistics import token_counts, unigram_loss
@@ -47,7 +47,15 @@ from litebert.train.initialization.corpus import initialize_from_corpus
 from litebert.train.loop import Clock, TrainingLoop
 from litebert.train.metrics import METRICS, Evaluation, MetricsFile
 from litebert.train.optimizer import build_optimizer
-from litebert.train.run_folder import CHECKPOINTS, describe, make_folder, open_run, save_run
+from litebert.train.run_folder import (
+    CHECKPOINTS,
+    RUN,
+    describe,
+    is_finished,
+    make_folder,
+    open_run,
+    save_run,
+)
 from litebert.train.schedule import peak_learning_rate
 from litebert.train.signals import stop_requests
 from litebert.train.stages import StagedBatches, resolve_stages
@@ -115,7 +123,8 @@ def pretrain(
         run = _Run(settings, changes, Store(folders), Path(out), group, clock, heard)
         if group.is_main:
             make_folder(run.out)
-            held.enter_context(lock_folder(run.out, "litebert pretrain"))
+            if not is_finished(run.out):  # which may lie on a disk that cannot be written
+                held.enter_context(lock_folder(run.out, "litebert pretrain"))
         return run.go(Path(start_from) if start_from else None, should_stop)
 
 
@@ -137,7 +146,8 @@ class _Run:
         models = self._fit(start_from)
         run = self._open(start_from)
         if run["finished"]:
-            return PretrainingResult(self.out, True, run["step"], run["tokens"], run["seconds"])
+            where = str(self.out / RUN)
+            return load_record(PretrainingResult, {**run, "folder": self.out}, where)
         check_memory(self.preset, self.group.device)
         counts = token_counts(self.store)
         if not counts.sum():
@@ -200,10 +210,11 @@ class _Run:
     def _restore_threads(self, state: dict[str, Any]) -> None:
         """Go on with the threads of before; say what else makes the last bits differ."""
         here = self._machine()
-        if state["world_size"] == here["world_size"]:
-            torch.set_num_threads(state["threads"])
+        was = {key: state.get(key) for key in here}
+        if was["world_size"] == here["world_size"] and was["threads"] is not None:
+            torch.set_num_threads(was["threads"])
             here = self._machine()
-        changed = [f"{key} {state[key]} -> {here[key]}" for key in here if state[key] != here[key]]
+        changed = [f"{key} {was[key]} -> {here[key]}" for key in here if was[key] != here[key]]
         if changed:
             self.callbacks.on_message(f"resumes, but not bit for bit: {', '.join(changed)}")
         self.callbacks.on_message(f"resumes from step {state['step']:,}")

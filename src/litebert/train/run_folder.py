@@ -10,6 +10,7 @@ RUN/lock             held by the one process that works here
 
 from __future__ import annotations
 
+import os
 import platform
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 
 import torch
 
-from litebert.base.errors import FileError
+from litebert.base.errors import FileError, FormatError
 from litebert.base.files import json_text, read_json, write_atomic
 from litebert.base.settings import first_difference
 from litebert.configs.schema import Preset
@@ -47,16 +48,23 @@ def make_folder(folder: Path) -> None:
         raise FileError(f"{folder}: already exists and is no run; name another folder")
 
 
+def is_finished(folder: Path) -> bool:
+    """Whether a folder's run says that it is finished: then nothing is written there any more."""
+    return os.path.lexists(folder / RUN) and read_json(folder / RUN).get("finished") is True
+
+
 def open_run(folder: Path, description: dict[str, Any]) -> dict[str, Any]:
     """The run of a folder; a new one is not written yet, one of other settings is refused."""
     path = folder / RUN
-    if not path.exists():
+    if not os.path.lexists(path):
         versions = {
             "litebert": version("litebert"), "torch": torch.__version__,
             "python": platform.python_version(),
         }  # fmt: skip
         return {**description, "versions": versions, "finished": False}
     run = read_json(path)
+    if not isinstance(run.get("finished"), bool):
+        raise FormatError(f"{path}: does not say whether the run is finished; it is damaged")
     difference = first_difference(_fixed(run), _fixed(description))
     if difference is not None:
         raise FileError(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -185,6 +186,6 @@ def _finish(folder: Path, out: Path, info: StoreInfo) -> None:
     write_json(store / STORE, info.model_copy(update={"shards": shards}).model_dump(mode="json"))
     write_manifest(store, sums)
     flush(store)
-    if out.exists():
+    if os.path.exists(out):
         out.rmdir()
     store.rename(out)

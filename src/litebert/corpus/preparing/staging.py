@@ -30,9 +30,9 @@ def staging_folder(out: Path) -> Path:
 
 def is_finished(out: Path, info: StoreInfo, sources: Sequence[Source]) -> bool:
     """Whether the wanted store is finished already; anything else in its place is an error."""
-    if not os.path.lexists(out) or (out.is_dir() and not any(out.iterdir())):
+    if not os.path.lexists(out) or (os.path.isdir(out) and not any(out.iterdir())):
         return False
-    if not (out / STORE).exists():
+    if not os.path.exists(out / STORE):
         raise FileError(f"{out}: already exists and is no store; name another folder or remove it")
     there = Store([out]).info.model_copy(update={"shards": {}})
     if there != info:
@@ -43,7 +43,7 @@ def is_finished(out: Path, info: StoreInfo, sources: Sequence[Source]) -> bool:
     if any(source.size is None for source in sources):
         raise FileError(f"{out}: already exists; name another folder or remove it first")
     for name, entry in read_manifest(out).items():
-        if not (out / name).is_file() or (out / name).stat().st_size != entry["bytes"]:
+        if not os.path.isfile(out / name) or (out / name).stat().st_size != entry["bytes"]:
             raise FileError(f"{out / name}: missing or cut short; remove {out} to prepare it anew")
     return True
 
@@ -78,7 +78,7 @@ def _check_plan(folder: Path, info: StoreInfo, sources: Sequence[Source]) -> Non
     plan = folder / "plan.json"
     shards = info.model_copy(update={"held_out": 0.0, "drop_duplicates": False})
     changed = [_last_change(source) for source in sources]
-    if not plan.exists():
+    if not os.path.exists(plan):
         scratch = folder / "plan.new"
         write_json(scratch, {"store": shards.model_dump(mode="json"), "changed": changed})
         scratch.replace(plan)

@@ -106,9 +106,11 @@ def best_threshold(
     """The best mean that a threshold can give to `scores`, and the lowest threshold that gives it.
 
     As the official search: answer nothing at first, then question by question in the order of the
-    no-answer scores. Two of its slips are not repeated, so that the threshold always gives what it
-    promises: questions with equal scores are answered together, and where answering nothing is
-    best, the threshold is 0 only if all scores are above it, else just below them.
+    no-answer scores. Three of its slips are not repeated, so that the threshold always gives what
+    it promises: questions with equal scores are answered together; where answering nothing is best,
+    the threshold is 0 only if all scores are above it, else just below them; and an answer that
+    normalizes to nothing ("the") to a question that has none counts as the official score counts
+    it, as right, where the search takes a point off for it.
     """
     order = np.argsort(no_answer, kind="stable")
     sorted_scores = no_answer[order]

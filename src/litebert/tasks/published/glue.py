@@ -7,6 +7,7 @@ and dev have no header. Fields end at tabs and quotes are plain characters.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,12 +92,12 @@ def find_file(task: GlueTask, folder: Path, split: str) -> Path:
         raise SettingsError(
             f"{task.name} has no split {split!r}; {did_you_mean(split, task.files)}"
         )
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise FileError(f"{folder}: no such folder")
     file = task.files[split]
     below = (task.name, task.name.lower(), task.name.lower().replace("-", ""))
     for place in (*below, *task.other_folders, ""):
-        if (folder / place / file).is_file():
+        if os.path.isfile(folder / place / file):
             return folder / place / file
     raise FileError(
         f"{folder}: holds neither {file} nor {task.name}/{file}; name the folder that the files of "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
@@ -64,7 +65,7 @@ def write_submission(path: Path | str, texts: Mapping[str, str]) -> tuple[str, .
 
 def _already(path: Path) -> dict[str, str]:
     """The files of a submission written before; no other file is overwritten."""
-    if not path.exists():
+    if not os.path.exists(path):
         return {}
     try:
         with zipfile.ZipFile(path) as archive:

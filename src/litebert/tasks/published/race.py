@@ -8,6 +8,7 @@ one question.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ class Race(PublishedTask):
     def read(
         self, path: Path, split: str, source: DataSource, *, labelled: bool, say: Say
     ) -> list[ChoiceExample]:
-        split = split if path.is_dir() else "dev"  # of a file its name does not matter
+        split = split if os.path.isdir(path) else "dev"  # of a file its name does not matter
         return read_race(path, split, source.level, needs_answers=labelled)
 
     def write_submission(
@@ -69,7 +70,7 @@ def read_race(
             raise SettingsError(f"RACE has no {value!r}; {did_you_mean(value, known)}")
     levels = LEVELS if level == "all" else (level,)
     path = Path(path)
-    if path.is_dir():
+    if os.path.isdir(path):
         found = [(one, file) for one in levels for file in _files(path, split, one)]
     else:
         found = [(None, path)]
@@ -118,7 +119,7 @@ def _files(folder: Path, split: str, level: str) -> list[Path]:
         if files := sorted(published, key=lambda path: (len(path.name), path.name)):
             return files
         for suffix in ("", *DECODERS):
-            if (place / (name + suffix)).is_file():
+            if os.path.isfile(place / (name + suffix)):
                 return [place / (name + suffix)]
     raise FileError(
         f"{folder}: holds neither {split}/{level}/*.txt nor {name}; name the folder that RACE "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -42,6 +43,6 @@ class PublishedTask(Protocol):
 def find_file(folder: Path, name: str) -> Path:
     """A published file, plain or compressed; columns may end in .txt, .tsv or .conll."""
     for ending in ("", ".gz", ".xz", ".txt", ".tsv", ".conll"):
-        if (folder / (name + ending)).is_file():
+        if os.path.isfile(folder / (name + ending)):
             return folder / (name + ending)
     raise FileError(f"{folder}: no file {name} (also looked for .gz, .xz, .txt, .tsv and .conll)")

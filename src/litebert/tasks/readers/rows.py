@@ -5,6 +5,7 @@ A value is text, or whatever JSON and Parquet hold; numbers of JSON stay as they
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -17,8 +18,9 @@ from litebert.reading.sources import find_sources
 from litebert.reading.tables import parse_row, quoted_list
 from litebert.tasks.readers.column_mapping import ColumnMapping
 from litebert.tasks.readers.json_content import kind_name, parse_object
-from litebert.tasks.readers.text_file import LARGEST_FILE, Say, read_lines, read_text
+from litebert.tasks.readers.text_file import Say, largest_content, read_lines, read_text
 
+ROWS_AT_ONCE = 64  # of Parquet
 TABLES = {".csv", ".tsv", ".jsonl", ".parquet"}
 
 
@@ -95,8 +97,8 @@ def is_table(path: Path) -> bool:
 def read_table(path: Path | str) -> Table:
     """All rows of a file; its format is told by its name, before any .gz, .xz or .zst."""
     name = str(path)
-    if not Path(name).is_file():
-        kind = "a folder; name one file" if Path(name).is_dir() else "no such file"
+    if not os.path.isfile(name):
+        kind = "a folder; name one file" if os.path.isdir(name) else "no such file"
         raise FileError(f"{name}: {kind}")
     format = find_sources([name], "auto")[0].format
     match format:
@@ -213,13 +215,22 @@ def _parquet(path: str) -> Table:
     with open_parquet(path) as file:
         names = file.schema_arrow.names
         _refuse_twins(names, path)
-        _refuse_too_large(path, file.metadata)
-        records = file.read().to_pylist()
+        records = _parquet_records(path, file)
     rows = [Row(f"{path}, row {number:,}", record) for number, record in enumerate(records, 1)]
     return Table(path, tuple(names), rows)
 
 
-def _refuse_too_large(path: str, metadata: Any) -> None:
-    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
-    if sum(group.total_byte_size for group in groups) > LARGEST_FILE:
-        raise FormatError(f"{path}: more than {LARGEST_FILE:,} bytes in its columns; split it")
+def _parquet_records(path: str, file: Any) -> list[dict[str, Any]]:
+    """The rows, read a few at a time: one value may be stored once and meant a million times."""
+    most, rows = largest_content(path)
+    records: list[dict[str, Any]] = []
+    size, too_many = 0, file.metadata.num_rows > rows
+    for batch in file.iter_batches(ROWS_AT_ONCE) if not too_many else ():
+        size += batch.nbytes
+        too_many = size > most or len(records) + len(batch) > rows
+        if too_many:
+            break
+        records += batch.to_pylist()
+    if too_many:
+        raise FormatError(f"{path}: more than {most:,} bytes or {rows:,} rows in it; split it")
+    return records

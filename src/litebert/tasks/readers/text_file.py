@@ -10,11 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from litebert.base.errors import FormatError
+from litebert.base.files import check_regular
 from litebert.reading.decoders import BUFFER_BYTES
 from litebert.reading.signatures import BOM, not_text
-from litebert.reading.streams import open_stream
+from litebert.reading.streams import STDIN, compression, open_stream
 
 LARGEST_FILE = 2**31  # decompressed; SQuAD and RACE are well below a tenth of it
+# What compressed data may become: text shrinks to a tenth, a bomb to a thousandth of its size.
+FREE_BYTES, LARGEST_RATIO = 16 * 2**20, 50
+FREE_MARKS = 200_000  # lines, lists and objects of a compressed file, and one more for each byte
 _HEAD = 4096
 
 Say = Callable[[str], None]
@@ -48,14 +52,29 @@ def read_lines(path: Path | str) -> list[str]:
 
 
 def _read_bytes(name: str) -> bytes:
+    if name != STDIN:
+        check_regular(Path(name))
+    most, marks = largest_content(name)
     pieces, size = [], 0
     with open_stream(name) as stream:
         while piece := stream.read(BUFFER_BYTES):
             size += len(piece)
-            if size > LARGEST_FILE:
+            marks -= sum(map(piece.count, (b"\n", b"[", b"{"))) if compression(name) else 0
+            if size > most or marks < 0:
                 raise FormatError(
-                    f"{name}: more than {LARGEST_FILE:,} bytes of text, too many for a file of "
-                    "labelled examples; split it"
+                    f"{name}: more than {most:,} bytes of text, or too many lines for its size, "
+                    "for a file of labelled examples; split it, or decompress it if it is sound"
                 )
             pieces.append(piece)
     return b"".join(pieces)
+
+
+def largest_content(name: str) -> tuple[int, int]:
+    """Bytes and records that a file may hold: for a compressed one by its size, lest it is a bomb.
+
+    A record of Python's takes a kilobyte however small it is in the file.
+    """
+    if not compression(name) and not name.endswith(".parquet"):
+        return LARGEST_FILE, LARGEST_FILE
+    size = Path(name).stat().st_size
+    return min(LARGEST_FILE, max(FREE_BYTES, LARGEST_RATIO * size)), FREE_MARKS + size
