@@ -108,6 +108,11 @@ def _write_sentence_encoder(contents: Contents, extra: dict[str, Tensor], folder
         write_tensors(folder / DENSE / WEIGHTS, tensors)
 
 
+def write_card(folder: Path, facts: CardFacts) -> None:
+    """A new card for a model folder that is still being written, before its manifest."""
+    (folder / CARD).write_text(model_card(read_folder(folder), facts), encoding="utf-8")
+
+
 def copy_tokenizer(source: Path, destination: Path) -> None:
     """Take tokenizer files along; Google's SentencePiece model gets the name transformers knows."""
     for name in TOKENIZER_FILES:
