@@ -491,9 +491,9 @@ def test_google_has_no_roberta(foreign: Path, refused: Refused, tmp_path: Path) 
 
 
 def test_an_unknown_format_is_refused(source: Path, refused: Refused, tmp_path: Path) -> None:
-    sentence = refused("export", source, tmp_path / "out", "--format", "onnx")
-    assert "'onnx'" in sentence
-    assert "huggingface or tensorflow" in sentence
+    sentence = refused("export", source, tmp_path / "out", "--format", "gguf")
+    assert "'gguf'" in sentence
+    assert "huggingface or onnx or tensorflow" in sentence
 
 
 # ---------------------------------------------------------------------------- in Python

@@ -14,8 +14,8 @@ def import_model(destination: Path, **options: Any) -> None:
 
 
 def export_model(destination: Path, **options: Any) -> None:
-    """What went out."""
-    _describe(destination, litebert.export_model(destination=destination, **options))
+    """What went out, and of ONNX what was checked."""
+    _describe(destination, litebert.export_model(destination=destination, say=print, **options))
 
 
 def _describe(destination: Path, model: litebert.Model) -> None:

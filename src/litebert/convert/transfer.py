@@ -1,7 +1,7 @@
 """`litebert import` and `litebert export`: models in from elsewhere, and out again.
 
-In: a Hugging Face folder, or Google's TensorFlow checkpoint. Out: the same two. The middle is
-always our model folder, which is Hugging Face's layout with a manifest.
+In: a Hugging Face folder, or Google's TensorFlow checkpoint. Out: the same two, and ONNX. The
+middle is always our model folder, which is Hugging Face's layout with a manifest.
 """
 
 from __future__ import annotations
@@ -13,13 +13,21 @@ from torch import Tensor
 
 from litebert.base.errors import FileError, FormatError, SettingsError
 from litebert.base.files import new_folder
+from litebert.convert.onnx_export import export_onnx, parse_precisions
 from litebert.convert.tensorflow import read_checkpoint, write_checkpoint
-from litebert.model.folder import CONFIG, copy_tokenizer, refuse_pickle, write_folder
+from litebert.model.folder import (
+    CONFIG,
+    copy_tokenizer,
+    find_model_folder,
+    refuse_pickle,
+    write_folder,
+)
 from litebert.model.huggingface import Contents, read_contents, write_contents
 from litebert.model.model import Model
 from litebert.model.tensor_names import ARCHITECTURES
+from litebert.tasks.readers.text_file import Say, quiet
 
-FORMATS = ("huggingface", "tensorflow")
+FORMATS = ("huggingface", "onnx", "tensorflow")
 
 OURS, THEIRS = "heads.conditional_span.", "conditional_span."
 
@@ -43,24 +51,36 @@ def import_model(source: str | Path, destination: str | Path) -> Model:
     return model
 
 
-def export_model(source: str | Path, destination: str | Path, format: str = "huggingface") -> Model:
-    """Write a model folder as a Hugging Face folder or as Google's TensorFlow checkpoint.
+def export_model(
+    source: str | Path, destination: str | Path, format: str = "huggingface", *,
+    precision: str = "fp32,int8", head: str | None = None, say: Say = quiet,
+) -> Model:  # fmt: skip
+    """Write a model folder as a Hugging Face folder, as Google's TensorFlow checkpoint or as ONNX.
+
+    Example: litebert export tuned web --format onnx
 
     Args:
-        source: A model folder.
+        source: A run, or a model folder.
         destination: The folder to write.
-        format: "huggingface" or "tensorflow".
+        format: "huggingface", "tensorflow" or "onnx".
+        precision: Of ONNX: `fp32` (onnx/model.onnx), `int8` (onnx/model_quantized.onnx), or both.
+        head: Of ONNX: the head whose answers the graph gives, or `features` for the last hidden
+            states. By default that of the task, else masked_lm, else features.
+        say: Told what was checked, a sentence each.
     """
     if format not in FORMATS:
         raise SettingsError(f"format {format!r}: choose {' or '.join(FORMATS)}")
-    source, destination = Path(source), Path(destination)
+    source, destination = find_model_folder(Path(source)), Path(destination)
+    precisions = parse_precisions(precision)
     model = Model.load(source)
     if format == "huggingface":
         write_folder(model.contents(), destination, beside=source)
-        return model
-    with new_folder(destination) as scratch:
-        _write_tensorflow(model.contents(), scratch, str(source))
-        copy_tokenizer(source, scratch)
+    elif format == "onnx":
+        export_onnx(model, source, destination, precisions, head, say)
+    else:
+        with new_folder(destination) as scratch:
+            _write_tensorflow(model.contents(), scratch, str(source))
+            copy_tokenizer(source, scratch)
     return model
 
 

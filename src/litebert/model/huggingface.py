@@ -316,7 +316,7 @@ def write_contents(
     if not architecture.heads:
         prefix = config.family + "."
         theirs = {name.removeprefix(prefix): tensor for name, tensor in theirs.items()}
-    return _write_config(contents, architecture), theirs, extra
+    return write_config(contents, architecture), theirs, extra
 
 
 def _as_written(config: EncoderConfig) -> EncoderConfig:
@@ -337,7 +337,8 @@ def _third(tensor: Tensor, third: int | None) -> Tensor:
     return tensor if third is None else tensor.chunk(3)[third]
 
 
-def _write_config(contents: Contents, architecture: Architecture) -> dict[str, Any]:
+def write_config(contents: Contents, architecture: Architecture) -> dict[str, Any]:
+    """config.json of a class of `transformers`."""
     config = contents.config
     raw: dict[str, Any] = {"architectures": [architecture.name], "model_type": config.family}
     raw |= {key: getattr(config, key) for key in _SAME_KEYS}

@@ -1,0 +1,68 @@
+"""`litebert export --format onnx`: a folder for onnxruntime, browsers and embedding servers.
+
+config.json, tokenizer files     as in the model folder
+onnx/model.onnx                  fp32
+onnx/model_quantized.onnx        int8, what transformers.js takes by default
+README.md                        what was checked, with the figures
+
+Names and places are those that transformers.js, sentence-transformers and text-embeddings-inference
+look for. Each file holds its weights once and is opened and compared before the folder is there.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from litebert.base.errors import SettingsError, did_you_mean
+from litebert.base.files import new_folder, write_json
+from litebert.convert.onnx_check import check_file
+from litebert.convert.onnx_heads import FEATURES, HEAD_GRAPHS, build_model
+from litebert.model.folder import CONFIG, copy_tokenizer
+from litebert.model.huggingface import write_config
+from litebert.model.model import Model
+from litebert.model.tensor_names import architecture_for
+from litebert.tasks.readers.text_file import Say
+
+FILES = {"fp32": "onnx/model.onnx", "int8": "onnx/model_quantized.onnx"}
+STANDS_FOR = {"mean_classification": "classification"}  # in a class of transformers
+
+
+def export_onnx(
+    model: Model, source: Path, destination: Path, precisions: list[str], head: str | None, say: Say
+) -> None:
+    """Write and check the folder, whole or not at all."""
+    head = head or next((name for name in HEAD_GRAPHS if name in model.heads), FEATURES)
+    with new_folder(destination) as scratch:
+        (scratch / "onnx").mkdir()
+        lines = []
+        for precision in precisions:
+            file, quantized = scratch / FILES[precision], precision == "int8"
+            file.write_bytes(build_model(model, head, quantized=quantized).SerializeToString())
+            found = check_file(model, head, file, FILES[precision], quantized=quantized)
+            lines.append(found.sentence())
+            say(lines[-1])
+        write_json(scratch / CONFIG, _config(model, head))
+        copy_tokenizer(source, scratch)
+        (scratch / "README.md").write_text(_card(head, lines), encoding="utf-8")
+
+
+def parse_precisions(text: str) -> list[str]:
+    """Names in the order given, each once."""
+    names = list(dict.fromkeys(name.strip() for name in text.split(",")))
+    for name in names:
+        if name not in FILES:
+            raise SettingsError(f"precision {name!r}: {did_you_mean(name, FILES)}")
+    return names
+
+
+def _config(model: Model, head: str) -> dict[str, Any]:
+    """config.json of the class of transformers that the graph stands for."""
+    contents = model.contents()
+    heads = [STANDS_FOR.get(head, head)] if head != FEATURES else []
+    return write_config(contents, architecture_for(model.config.family, heads))
+
+
+def _card(head: str, lines: list[str]) -> str:
+    listed = "".join(f"- {line}\n" for line in lines)
+    return f"# ONNX: {head}\n\nMade and checked by `litebert export --format onnx`.\n\n{listed}"
