@@ -22,8 +22,8 @@ from litebert.base.ragged import IntArray
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
-from litebert.tasks.asked import fields_of, pair_of, places, text_of
 from litebert.model.sentence_encoder import SentenceEncoderSettings
+from litebert.tasks.asked import fields_of, pair_of, places, text_of
 from litebert.tasks.features import Features, Ids, Sequences, encode_all
 from litebert.tasks.readers.column_mapping import Role, role
 from litebert.tasks.readers.rows import Row, Table
