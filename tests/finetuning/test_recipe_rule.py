@@ -26,7 +26,7 @@ from tests.tasks.small import TASKS, write_start
 MINI = StartFacts("small", 256, 512)
 SENTENCE = StartFacts("sentence", 384, 512)
 BASE = StartFacts("published", 768, 512)
-TEXTS = DataFacts("text", train=180, dev=20, length=57)
+TEXTS = DataFacts("text", train=180, dev=20, numeric=False, length=57)
 
 
 def chosen(data: DataFacts, start: StartFacts) -> Recipe:
@@ -60,8 +60,15 @@ def test_poolings(form: Form, start: StartFacts, pooling: str, bi_encoder: bool)
     assert (recipe.pooling, recipe.bi_encoder) == (pooling, bi_encoder)
 
 
+def test_how_alike_two_texts_are_is_asked_of_a_sentence_encoder_apart() -> None:
+    numbers = replace(TEXTS, form="pair", numeric=True)
+    assert chosen(numbers, SENTENCE).bi_encoder
+    assert not chosen(replace(numbers, numeric=False), SENTENCE).bi_encoder
+    assert not chosen(numbers, BASE).bi_encoder
+
+
 def test_sequences_are_held_whole_as_far_as_there_are_positions() -> None:
-    passages = DataFacts("passage", 900, 100, length=230)
+    passages = DataFacts("passage", 900, 100, numeric=False, length=230)
     assert chosen(passages, SENTENCE).max_length == 256
     assert chosen(replace(passages, length=4_000), SENTENCE).max_length == 384
     assert chosen(passages, replace(SENTENCE, positions=128)).max_length == 128
@@ -142,7 +149,8 @@ def test_what_the_user_sets_holds_and_the_rest_is_said(start: Path) -> None:
     recipe = choose_recipe(
         model, start, data, tokenizer, None, ["epochs=7", "pooling=first"], said.append
     )
-    assert (recipe.epochs, recipe.pooling, recipe.learning_rate) == (7, "first", 5e-4)
+    assert (recipe.epochs, recipe.pooling) == (7, "first")
+    assert recipe.learning_rate == 2e-3
     assert any("learning rate" in line for line in said)
     named = choose_recipe(model, start, data, tokenizer, "paper", [], said.append)
     assert named.learning_rate == 2e-5

@@ -63,6 +63,7 @@ def data_facts(data: TaskData, tokenizer: Tokenizer) -> DataFacts:
     dev = next(iter(data.dev.values()), [])
     return DataFacts(
         form=task.form(data.train), train=len(data.train), dev=len(dev),
+        numeric=not data.settings.labels,
         length=int(np.quantile(lengths, COVERED, method="higher")),
     )  # fmt: skip
 

@@ -1,13 +1,14 @@
 """The recipe that fits the data: facts in, settings and their reasons out. Pure, and stated whole.
 
     encoder        learning rate   a lone text's vector   pairs          dropout
-    small          5e-4            mean of its tokens     bi-encoder     off
+    small          0.128 / width   mean of its tokens     bi-encoder     0.2 of few examples, else 0
     sentence       1e-4            mean of its tokens     one sequence   the model's own
     published      1e-4, 2e-5      [CLS]                  one sequence   the model's own
 
 An encoder is small below 320 units (trained for minutes or hours), a sentence encoder where its
-folder says so (modules.json), else published: 1e-4 below 768 units, 2e-5 from there on. Tags are
-asked of every token and bear twice the learning rate. How long: at least ENOUGH_STEPS by more
+folder says so (modules.json), else published: 1e-4 below 768 units, 2e-5 from there on. Numbers of
+pairs go through a bi-encoder of sentence encoders too: how alike two texts are is what they were
+trained to say. How long: at least ENOUGH_STEPS by more
 epochs, since few labels need hundreds of steps and not three epochs (Mosbach 2021). How wide: what
 holds nearly all sequences. Found by benchmarks/first_hour.py; its tables are in the log.
 """
@@ -28,6 +29,9 @@ SMALL, PAPER = (
 ENOUGH_STEPS = 400
 EPOCHS = (3, 20)  # at least, at most
 FEW = 2_000  # examples, below which batches are small
+SMALL_RATE = 0.128  # learning rate of a small encoder, times its width
+HIGHEST_RATE = 2e-3
+SMALL_DROPOUT = 0.2  # in a small encoder of few examples
 BATCHES = (16, 32)  # sequences a step, of few and of many examples
 ENOUGH_DEV = 200  # examples; fewer measure no closer than 7 points, and the luckiest would win
 ROUND = 32  # lengths are multiples of it
@@ -41,6 +45,7 @@ class DataFacts:
     form: Form
     train: int  # examples
     dev: int
+    numeric: bool  # a number is predicted, not a label
     length: int  # tokens that COVERED of the sequences have at most
 
 
@@ -68,14 +73,13 @@ class _FormRule:
     shortest: int  # max_length lies between these
     longest: int
     batch_sizes: tuple[int, int] = BATCHES
-    rate_factor: float = 1.0
 
 
 FORMS: dict[Form, _FormRule] = {
     "text": _FormRule(64, 256),
     "pair": _FormRule(64, 256),
-    "words": _FormRule(64, 256, rate_factor=2.0),
-    "passage": _FormRule(128, 384, (16, 32)),
+    "words": _FormRule(64, 256),
+    "passage": _FormRule(128, 384),
     "options": _FormRule(128, 512, (8, 16)),
 }
 
@@ -84,7 +88,12 @@ def choose_by_rule(data: DataFacts, start: StartFacts) -> Choice:
     """The recipe for these examples and this encoder."""
     settings: dict[str, Any] = {}
     reasons: list[str] = []
-    for part in (_duration(data), _rate(data, start), _pooling(data, start), _length(data, start)):
+    for part in (
+        _duration(data),
+        _learning(data, start),
+        _pooling(data, start),
+        _length(data, start),
+    ):
         settings |= part[0]
         reasons += [part[1]] if part[1] else []
     if data.dev < ENOUGH_DEV:
@@ -110,22 +119,24 @@ def _duration(data: DataFacts) -> Part:
     return {"batch_size": batch, "epochs": epochs}, why
 
 
-def _rate(data: DataFacts, start: StartFacts) -> Part:
-    own = 5e-4 if start.training == "small" else 1e-4 if start.width < PAPER else 2e-5
-    rate = own * FORMS[data.form].rate_factor
-    settings: dict[str, Any] = {"learning_rate": rate}
-    if start.training == "small":
-        settings["dropout"] = 0.0
+def _learning(data: DataFacts, start: StartFacts) -> Part:
     kind = {"small": "small", "sentence": "sentence", "published": "trained"}[start.training]
-    return settings, f"learning rate {rate:g}: a {kind} encoder of width {start.width}"
+    why = f"a {kind} encoder of width {start.width}"
+    if start.training != "small":
+        rate = 1e-4 if start.width < PAPER else 2e-5
+        return {"learning_rate": rate}, f"learning rate {rate:g}: {why}"
+    rate = float(f"{min(SMALL_RATE / start.width, HIGHEST_RATE):.1g}")
+    dropout = SMALL_DROPOUT if data.train < FEW else 0.0
+    settings = {"learning_rate": rate, "dropout": dropout}
+    return settings, f"learning rate {rate:g}, dropout {dropout:g}: {why}"
 
 
 def _pooling(data: DataFacts, start: StartFacts) -> Part:
+    apart = {"bi_encoder": True, "pooling": "mean"}
     if data.form == "pair" and start.training == "small":
-        why = (
-            "bi-encoder: an encoder this small does not learn to compare two texts in one sequence"
-        )
-        return {"bi_encoder": True, "pooling": "mean"}, why
+        return apart, "bi-encoder: small encoders do not learn to compare texts in one sequence"
+    if data.form == "pair" and data.numeric and start.training == "sentence":
+        return apart, "bi-encoder: a sentence encoder was trained to say how alike two texts are"
     if data.form in ("text", "pair") and start.training != "published":
         what = "a sentence encoder was" if start.training == "sentence" else "small encoders are"
         return {"pooling": "mean"}, f"mean pooling: {what} trained without a use of [CLS]"
