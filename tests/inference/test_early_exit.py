@@ -215,11 +215,13 @@ def test_an_encoder_of_one_layer_has_no_exits(start: Path, tmp_path: Path) -> No
 def test_a_calibration_that_was_tampered_with(start: Path, tmp_path: Path) -> None:
     folder = tune(start, tmp_path, "classify", steps=1)
     model = Model.load(folder)
+    row = {"rule": "depth=4", "score": float("nan"), "mean_depth": 4}
     for content in (
-        {"metric": "accuracy"},
+        {"metric": "f1"},
         {"metric": "f1", "rows": [{"rule": 3}]},
         7,
         {"rows": []},
+        {"metric": "f1", "rows": [row]},
     ):
         model.metadata["litebert_exits"] = content
         with pytest.raises(FormatError, match="litebert_exits is malformed"):

@@ -13,7 +13,7 @@ from litebert.tasks.task import Task
 
 
 class ExitLearner(Learner):
-    """Learns a task at all depths at once, deeper ones weighing more (PABEE, section 3.3).
+    """Learns a task at all depths at once, deeper ones weighing more (PABEE).
 
     The loss is the mean of the depths' losses, weighted by depth: Σ j·L_j / Σ j. What is counted as
     correct is what the last head says.

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from litebert.base.errors import FormatError, SettingsError
 from litebert.base.files import read_json
@@ -175,16 +175,18 @@ def read_calibration(folder: Path) -> Calibration | None:
     return _calibration(read_json(folder / CONFIG).get(EXITS_KEY), folder)
 
 
-def _calibration(content: object, where: Path) -> Calibration | None:
+def _calibration(content: Any, where: Path) -> Calibration | None:
     if content is None:
         return None
     try:
         rows = tuple(
             CalibratedRule(str(row["rule"]), float(row["score"]), float(row["mean_depth"]))
-            for row in content["rows"]  # type: ignore[index]
+            for row in content["rows"]
         )
-        return Calibration(str(content["metric"]), (*rows[:-1], rows[-1]))  # type: ignore[index]
-    except (KeyError, TypeError, ValueError, IndexError):
+        if not rows or not all(math.isfinite(row.score + row.mean_depth) for row in rows):
+            raise ValueError
+        return Calibration(str(content["metric"]), rows)
+    except (KeyError, TypeError, ValueError):
         raise FormatError(
             f"{where}: config.json: {EXITS_KEY} is malformed; fine-tune again, or take it out"
         ) from None
