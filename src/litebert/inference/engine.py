@@ -40,7 +40,7 @@ from litebert.inference.jobs import (
 from litebert.inference.kernels import resolve_engine_precision
 from litebert.inference.model_folder import find_task, open_tokenizer
 from litebert.inference.packed import pack_model
-from litebert.inference.pretrained import embed_job, mask_job, order_job
+from litebert.inference.pretrained import embed_job, embed_settings, mask_job, order_job
 from litebert.inference.scheduler import Scheduler
 from litebert.inference.stepping import run_stepwise
 from litebert.model.folder import find_model_folder
@@ -114,16 +114,16 @@ class Engine:
         return self.run("predict", inputs, overflow=overflow, depth=depth, exit=exit)
 
     def embed(
-        self, texts: Any, *, pooling: str = "mean", max_length: int = 128, normalize: bool = False,
-        overflow: str | None = None, depth: int | None = None,
+        self, texts: Any, *, pooling: str | None = None, max_length: int | None = None,
+        normalize: bool | None = None, overflow: str | None = None, depth: int | None = None,
     ) -> NDArray[np.float32]:  # fmt: skip
         """Texts as vectors: (H,) for one, (texts, H) for a list.
 
         Args:
             texts: A text, or a list of them.
-            pooling: `mean` of a text's tokens, or `first`, its [CLS].
-            max_length: Tokens of a text, at most; the rest is cut off.
-            normalize: Make each vector one of length 1.
+            pooling: `mean` of a text's tokens, or `first`, its [CLS]; as the model says, else mean.
+            max_length: Tokens of a text, at most; as the model says, else as many as it can read.
+            normalize: Make every vector's length 1; as the model says, else not.
             overflow: `error` refuses texts that would be cut off.
             depth: Layers to run, for this call.
         """
@@ -165,14 +165,11 @@ class Engine:
         return answers if many else answers[0]
 
     def predict_examples(
-        self, examples: Sequence[Any], features: Features | None = None
+        self, examples: Sequence[Any], features: Features, *, tell_depth: bool = True
     ) -> list[Prediction]:
         """A prediction for each example of the task, as files have them."""
-        with self._tokenizing:
-            job = predict_job(
-                self._needs_task(), self.tokenizer, examples, self.depth, self.rule, features
-            )
-        return self.answer(job)
+        task = self.needs_task()
+        return self.answer(predict_job(task, examples, features, self.depth, self.rule, tell_depth))
 
     def answer(self, job: Job) -> Any:
         """The answers to a job, computed here and now."""
@@ -220,16 +217,19 @@ class Engine:
         self, inputs: list[Any], depth: int, overflow: str | None = None,
         exit: str | ExitRule | None = None,
     ) -> Job:  # fmt: skip
-        task = self._needs_task(overflow)
+        task = self.needs_task(overflow)
         examples = task.examples_of(inputs)
         rule = self.rule if exit is None else self._rule(exit)
         features = task.features(examples, self.tokenizer)
         check_overflow(features, overflow, len(examples), task.settings.max_length)
-        return predict_job(task, self.tokenizer, examples, depth, rule, features)
+        return predict_job(task, examples, features, depth, rule)
 
-    def _embed_job(self, texts: list[Any], depth: int, **options: Any) -> Job:
+    def _embed_job(
+        self, texts: list[Any], depth: int, overflow: str | None = None, **options: Any
+    ) -> Job:
         checked = [text_of(*one) for one in zip(texts, places(texts), strict=True)]
-        return embed_job(self.model, self.tokenizer, checked, depth, **options)
+        settings = embed_settings(self.model, self.folder, **options)
+        return embed_job(self.model, self.tokenizer, checked, depth, settings, overflow=overflow)
 
     def _mask_job(self, texts: list[Any], depth: int, top: int = 5) -> Job:
         return mask_job(self.model, self.tokenizer, texts, depth, top=top)
@@ -243,7 +243,8 @@ class Engine:
             checked.append(pair)
         return order_job(self.model, self.tokenizer, checked, depth)
 
-    def _needs_task(self, overflow: str | None = None) -> Task:
+    def needs_task(self, overflow: str | None = None) -> Task:
+        """The task that the model was fine-tuned for, which there must be."""
         if self.task is None:
             have = ", ".join(self.model.heads) or "none"
             raise SettingsError(
@@ -267,7 +268,7 @@ class Engine:
         """The rule of a text such as patience=3; what is a rule already, as it is."""
         if not isinstance(exit, str):
             return exit
-        return DepthDial(exit).rule(self.model, self._needs_task(), self.folder)
+        return DepthDial(exit).rule(self.model, self.needs_task(), self.folder)
 
     # ---------------------------------------------------------------------------------- the end
 

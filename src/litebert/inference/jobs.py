@@ -22,7 +22,6 @@ from litebert.model.layout import State
 from litebert.model.model import Model
 from litebert.tasks.features import Features
 from litebert.tasks.task import Prediction, Task
-from litebert.text.tokenizer import Tokenizer
 
 SLICE_TOKENS = 2048  # that go through the encoder together
 
@@ -53,24 +52,23 @@ class Job:
 
 
 def predict_job(
-    task: Task, tokenizer: Tokenizer, examples: Sequence[Any], depth: int, rule: ExitRule | None,
-    features: Features | None = None,
+    task: Task, examples: Sequence[Any], features: Features, depth: int, rule: ExitRule | None,
+    tell_depth: bool = True,
 ) -> Job:  # fmt: skip
     """Predictions of a task, each with the depth it took."""
-    found = task.features(examples, tokenizer) if features is None else features
 
     def finish(outputs: Sequence[Any], depths: IntArray) -> list[Prediction]:
-        predictions = task.decode(examples, found, list(outputs))
+        predictions = task.decode(examples, features, list(outputs))
+        if not tell_depth:
+            return predictions
         deepest = depths
         if len(depths) != len(predictions):  # several sequences an example: windows, options
             deepest = np.zeros(len(predictions), np.int64)
-            np.maximum.at(deepest, found.example_of, depths)
-        return [
-            replace(one, depth=int(depth))
-            for one, depth in zip(predictions, deepest.tolist(), strict=True)
-        ]
+            np.maximum.at(deepest, features.example_of, depths)
+        pairs = zip(predictions, deepest.tolist(), strict=True)
+        return [replace(one, depth=depth) for one, depth in pairs]
 
-    return Job(found.batch, task, depth, rule, finish)
+    return Job(features.batch, task, depth, rule, finish)
 
 
 def check_overflow(
