@@ -17,7 +17,9 @@ A list is many inputs, anything else is one. Weights are packed for the CPU when
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,11 +29,20 @@ from numpy.typing import NDArray
 
 from litebert.base.errors import InputError, SettingsError, did_you_mean
 from litebert.base.runtime import default_device
-from litebert.inference.jobs import ExitRule, Job, check_overflow, predict_job, run_job
+from litebert.inference.exits import DepthDial, ExitRule
+from litebert.inference.jobs import (
+    SLICE_TOKENS,
+    Job,
+    check_overflow,
+    predict_job,
+    run_job,
+)
 from litebert.inference.kernels import resolve_engine_precision
 from litebert.inference.model_folder import find_task, open_tokenizer
 from litebert.inference.packed import pack_model
-from litebert.inference.pretrained import embed_job, mask_job, order_job
+from litebert.inference.pretrained import embed_job, embed_settings, mask_job, order_job
+from litebert.inference.scheduler import Scheduler
+from litebert.inference.stepping import run_stepwise
 from litebert.model.folder import find_model_folder
 from litebert.model.model import Model
 from litebert.tasks.asked import is_many, pair_of, places, text_of
@@ -39,6 +50,7 @@ from litebert.tasks.features import Features
 from litebert.tasks.task import Prediction, Task
 
 OVERFLOWS = ("truncate", "stride", "error")
+WIDE = 512  # hidden size from which on a step of 512 tokens fills the processor
 
 
 class Engine:
@@ -72,8 +84,12 @@ class Engine:
         model.encoder.check_depth(self.depth)
         self.model = pack_model(model.to(device), self.precision)
         self.rule = self._rule(exit)
+        self._tasks: dict[str, Task] = {}  # by overflow: requests of one task go together
         self._tokenizing = threading.Lock()  # the tokenizer remembers words
         self._computing = threading.Lock()
+        wide = self.model.config.hidden_size >= WIDE
+        self.scheduler = Scheduler(self.model, self._computing, 512 if wide else 1024)
+        weakref.finalize(self, self.scheduler.close, drain=False)
 
     # ---------------------------------------------------------------------------------- asking
 
@@ -98,16 +114,16 @@ class Engine:
         return self.run("predict", inputs, overflow=overflow, depth=depth, exit=exit)
 
     def embed(
-        self, texts: Any, *, pooling: str = "mean", max_length: int = 128, normalize: bool = False,
-        overflow: str | None = None, depth: int | None = None,
+        self, texts: Any, *, pooling: str | None = None, max_length: int | None = None,
+        normalize: bool | None = None, overflow: str | None = None, depth: int | None = None,
     ) -> NDArray[np.float32]:  # fmt: skip
         """Texts as vectors: (H,) for one, (texts, H) for a list.
 
         Args:
             texts: A text, or a list of them.
-            pooling: `mean` of a text's tokens, or `first`, its [CLS].
-            max_length: Tokens of a text, at most; the rest is cut off.
-            normalize: Make each vector one of length 1.
+            pooling: `mean` of a text's tokens, or `first`, its [CLS]; as the model says, else mean.
+            max_length: Tokens of a text, at most; as the model says, else as many as it can read.
+            normalize: Make every vector's length 1; as the model says, else not.
             overflow: `error` refuses texts that would be cut off.
             depth: Layers to run, for this call.
         """
@@ -149,19 +165,35 @@ class Engine:
         return answers if many else answers[0]
 
     def predict_examples(
-        self, examples: Sequence[Any], features: Features | None = None
+        self, examples: Sequence[Any], features: Features, *, tell_depth: bool = True
     ) -> list[Prediction]:
         """A prediction for each example of the task, as files have them."""
-        with self._tokenizing:
-            job = predict_job(
-                self._needs_task(), self.tokenizer, examples, self.depth, self.rule, features
-            )
-        return self.answer(job)
+        task = self.needs_task()
+        return self.answer(predict_job(task, examples, features, self.depth, self.rule, tell_depth))
 
     def answer(self, job: Job) -> Any:
         """The answers to a job, computed here and now."""
         with self._computing:
-            return run_job(self.model, job)
+            if job.rule is None:
+                return run_job(self.model, job)
+            return run_stepwise(self.model, job, SLICE_TOKENS)
+
+    def submit(
+        self, inputs: Any, *, ask: str = "predict", deadline: float | None = None, **options: Any
+    ) -> Future[Any]:
+        """Ask without waiting; requests of many callers go through the encoder together.
+
+        Args:
+            inputs: As the method takes them; of `order`, a pair.
+            ask: `predict`, `embed`, `fill_mask` or `order`.
+            deadline: Seconds after which the answer is no longer wanted; a DeadlineError then.
+            options: Those of the method.
+
+        Returns:
+            A future of what the method returns. It can be cancelled until it is answered.
+        """
+        job = self._job(ask, inputs, **options)
+        return self.scheduler.submit(job, many=is_many(inputs), deadline=deadline)
 
     # ------------------------------------------------------------------------------ making jobs
 
@@ -185,16 +217,19 @@ class Engine:
         self, inputs: list[Any], depth: int, overflow: str | None = None,
         exit: str | ExitRule | None = None,
     ) -> Job:  # fmt: skip
-        task = self._needs_task(overflow)
+        task = self.needs_task(overflow)
         examples = task.examples_of(inputs)
         rule = self.rule if exit is None else self._rule(exit)
         features = task.features(examples, self.tokenizer)
         check_overflow(features, overflow, len(examples), task.settings.max_length)
-        return predict_job(task, self.tokenizer, examples, depth, rule, features)
+        return predict_job(task, examples, features, depth, rule)
 
-    def _embed_job(self, texts: list[Any], depth: int, **options: Any) -> Job:
+    def _embed_job(
+        self, texts: list[Any], depth: int, overflow: str | None = None, **options: Any
+    ) -> Job:
         checked = [text_of(*one) for one in zip(texts, places(texts), strict=True)]
-        return embed_job(self.model, self.tokenizer, checked, depth, **options)
+        settings = embed_settings(self.model, self.folder, **options)
+        return embed_job(self.model, self.tokenizer, checked, depth, settings, overflow=overflow)
 
     def _mask_job(self, texts: list[Any], depth: int, top: int = 5) -> Job:
         return mask_job(self.model, self.tokenizer, texts, depth, top=top)
@@ -208,7 +243,8 @@ class Engine:
             checked.append(pair)
         return order_job(self.model, self.tokenizer, checked, depth)
 
-    def _needs_task(self, overflow: str | None = None) -> Task:
+    def needs_task(self, overflow: str | None = None) -> Task:
+        """The task that the model was fine-tuned for, which there must be."""
         if self.task is None:
             have = ", ".join(self.model.heads) or "none"
             raise SettingsError(
@@ -223,17 +259,22 @@ class Engine:
         if "overflow" not in type(settings).model_fields:
             return self.task
         how = "stride" if overflow == "stride" else "truncate"
-        return type(self.task)(settings.model_copy(update={"overflow": how}))
+        if how not in self._tasks:
+            changed = settings.model_copy(update={"overflow": how})
+            self._tasks[how] = type(self.task)(changed)
+        return self._tasks[how]
 
     def _rule(self, exit: str | ExitRule | None) -> ExitRule | None:
-        if exit is None or not isinstance(exit, str):
+        """The rule of a text such as patience=3; what is a rule already, as it is."""
+        if not isinstance(exit, str):
             return exit
-        raise SettingsError(f"exit {exit!r}: this model has no exit heads")
+        return DepthDial(exit).rule(self.model, self.needs_task(), self.folder)
 
     # ---------------------------------------------------------------------------------- the end
 
-    def close(self) -> None:
-        """Stop answering requests; what was submitted is refused."""
+    def close(self, *, drain: bool = True) -> None:
+        """Take no more requests; finish what was submitted, or refuse it with a ClosedError."""
+        self.scheduler.close(drain=drain)
 
     def __enter__(self) -> Self:
         return self

@@ -39,7 +39,7 @@ class TaskReport:
 def evaluate_task(
     models: Sequence[str | Path], input: str | Path, *,
     split: str = "dev", columns: Sequence[str] | Mapping[str, str] = (), repair: bool = False,
-    exit: str | None = None, depth: int | None = None, say: Say = quiet,
+    precision: str = "auto", exit: str | None = None, depth: int | None = None, say: Say = quiet,
 ) -> TaskReport:  # fmt: skip
     """Evaluate fine-tuned models on labelled examples.
 
@@ -49,6 +49,7 @@ def evaluate_task(
         split: Of a published task's folder.
         columns: Which column of a table is what, where names do not say so: text=body.
         repair: Move SQuAD's answers that are not at their offset to the nearest place.
+        precision: fp32, bf16, int8 or auto, as in `predict`.
         exit: An exit rule, as in `predict`.
         depth: Layers to run, at most.
         say: Told what the user should know, a sentence each.
@@ -59,7 +60,7 @@ def evaluate_task(
     source = DataSource.build(input, columns=columns, repair=repair)
     dial = DepthDial(exit, depth)
     task, examples, predictions = ask(
-        models, source, split=split, labelled=True, dial=dial, say=say
+        models, source, split=split, labelled=True, precision=precision, dial=dial, say=say
     )
     return TaskReport(
         task=task.settings.name,

@@ -12,29 +12,18 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from litebert.base.batches import Batch, bucket_by_length, take
 from litebert.base.errors import InputError
 from litebert.base.ragged import IntArray
+from litebert.inference.exits import ExitRule
 from litebert.model.inputs import Inputs, to_inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
 from litebert.tasks.features import Features
 from litebert.tasks.task import Prediction, Task
-from litebert.text.tokenizer import Tokenizer
 
 SLICE_TOKENS = 2048  # that go through the encoder together
-
-Output = NDArray[np.floating]
-
-
-class ExitRule(Protocol):
-    """When a sequence has been read deeply enough."""
-
-    def leaves(self, outputs: Sequence[Output]) -> bool:
-        """Whether it leaves now, given what the head after each layer so far said of it."""
-        ...
 
 
 class Readout(Protocol):
@@ -63,24 +52,23 @@ class Job:
 
 
 def predict_job(
-    task: Task, tokenizer: Tokenizer, examples: Sequence[Any], depth: int, rule: ExitRule | None,
-    features: Features | None = None,
+    task: Task, examples: Sequence[Any], features: Features, depth: int, rule: ExitRule | None,
+    tell_depth: bool = True,
 ) -> Job:  # fmt: skip
     """Predictions of a task, each with the depth it took."""
-    found = task.features(examples, tokenizer) if features is None else features
 
     def finish(outputs: Sequence[Any], depths: IntArray) -> list[Prediction]:
-        predictions = task.decode(examples, found, list(outputs))
+        predictions = task.decode(examples, features, list(outputs))
+        if not tell_depth:
+            return predictions
         deepest = depths
         if len(depths) != len(predictions):  # several sequences an example: windows, options
             deepest = np.zeros(len(predictions), np.int64)
-            np.maximum.at(deepest, found.example_of, depths)
-        return [
-            replace(one, depth=int(depth))
-            for one, depth in zip(predictions, deepest.tolist(), strict=True)
-        ]
+            np.maximum.at(deepest, features.example_of, depths)
+        pairs = zip(predictions, deepest.tolist(), strict=True)
+        return [replace(one, depth=depth) for one, depth in pairs]
 
-    return Job(found.batch, task, depth, rule, finish)
+    return Job(features.batch, task, depth, rule, finish)
 
 
 def check_overflow(
@@ -106,7 +94,7 @@ def run_job(model: Model, job: Job) -> Any:
         part = batch if chosen is None else take(batch, chosen)
         inputs = to_inputs(part, device)
         state = as_fp32(inputs.encode(model, job.depth, job.readout.reads(part)))
-        found = job.readout.outputs(model, state, inputs)
+        found = job.readout.outputs(model, state, inputs, job.depth)
         if chosen is None:
             outputs = list(found)
         else:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch.nn.functional as F
 from numpy.typing import NDArray
 
 from litebert.base.batches import Batch
@@ -17,12 +19,13 @@ from litebert.inference.jobs import Job
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
+from litebert.model.sentence_encoder import MODULES, SentenceEncoderSettings
 from litebert.tasks.asked import places, text_of
 from litebert.tasks.features import NO_LABEL, Ids, Sequences, encode_all
+from litebert.tasks.readers.text_file import Say, quiet
 from litebert.text.tokenizer import Tokenizer
 
 MASK = "[MASK]"  # as users write it, whatever the tokenizer calls it
-MIN_LENGTH = 3  # [CLS], a token and [SEP]
 IN_ORDER = 0  # class of the sentence-pair head
 
 
@@ -67,6 +70,7 @@ class OrderPrediction:
 @dataclass(frozen=True)
 class _Vectors:
     pooling: str
+    normalize: bool
 
     def reads(self, batch: Batch) -> IntArray | None:
         return batch.starts if self.pooling == "first" else None
@@ -75,37 +79,55 @@ class _Vectors:
         self, model: Model, state: State, inputs: Inputs, depth: int | None = None
     ) -> list[NDArray[np.float32]]:
         rows = state.mean() if self.pooling == "mean" else state.first()
-        return list(rows.cpu().numpy())
+        return list((F.normalize(rows) if self.normalize else rows).cpu().numpy())
 
 
-_POOLINGS = {pooling: _Vectors(pooling) for pooling in ("mean", "first")}
+def embed_settings(
+    model: Model, folder: Path, pooling: str | None = None, max_length: int | None = None,
+    normalize: bool | None = None,
+) -> SentenceEncoderSettings:  # fmt: skip
+    """What the user asked for, else what the model says of itself; its `folder` is for errors."""
+    told = model.sentence_encoder or SentenceEncoderSettings()
+    if told.unknown and pooling is None:
+        raise SettingsError(
+            f"{folder}: its {MODULES} asks for {', '.join(told.unknown)}, which is not followed "
+            "here; --pooling mean or first takes the encoder's tokens as they are"
+        )
+    asked = {"pooling": pooling, "max_length": max_length, "normalize": normalize}
+    given = {name: value for name, value in asked.items() if value is not None}
+    return SentenceEncoderSettings.build({**told.model_dump(), **given}, "embed")
 
 
 def embed_job(
-    model: Model, tokenizer: Tokenizer, texts: Sequence[str], depth: int, *,
-    pooling: str, max_length: int, normalize: bool, overflow: str | None = None,
+    model: Model, tokenizer: Tokenizer, texts: Sequence[str], depth: int,
+    settings: SentenceEncoderSettings, *, overflow: str | None = None, say: Say = quiet,
 ) -> Job:  # fmt: skip
-    """One row a text, (texts, H)."""
-    if pooling not in _POOLINGS:
-        raise SettingsError(f"pooling {pooling!r}: choose mean or first")
-    if max_length < MIN_LENGTH:
-        raise SettingsError(
-            f"max_length {max_length}: at least {MIN_LENGTH}, for [CLS], a token and [SEP]"
-        )
-    sequences = Sequences(tokenizer)
-    room = min(max_length, model.config.longest_sequence) - sequences.extra
-    for number, ids in enumerate(encode_all(tokenizer, texts)):
+    """One row a text, (texts, H); longer texts are cut off, and `say` is told how many."""
+    sequences, longest = Sequences(tokenizer), model.config.longest_sequence
+    room = min(settings.max_length or longest, longest) - sequences.extra
+    truncated = 0
+    for number, ids in enumerate(encode_all(tokenizer, _prompted(texts, settings))):
         if overflow == "error" and len(ids) > room:
             raise _too_long(places(texts)[number], len(ids) + sequences.extra, room)
         sequences.add(number, NO_LABEL, ids[:room])
+        truncated += len(ids) > room
+    if truncated:
+        say(
+            f"{truncated:,} of {len(texts):,} texts are cut off after {room + sequences.extra} "
+            f"tokens (--max-length N, at most {longest})"
+        )
 
     def finish(outputs: Sequence[Any], depths: IntArray) -> NDArray[np.float32]:
-        rows = np.array(outputs, np.float32).reshape(len(texts), model.config.hidden_size)
-        if normalize:
-            rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-        return rows
+        return np.array(outputs, np.float32).reshape(len(texts), model.config.hidden_size)
 
-    return Job(sequences.batch(), _POOLINGS[pooling], depth, None, finish)
+    return Job(
+        sequences.batch(), _Vectors(settings.pooling, settings.normalize), depth, None, finish
+    )
+
+
+def _prompted(texts: Sequence[str], settings: SentenceEncoderSettings) -> list[str]:
+    whole = [settings.prompt + text for text in texts]
+    return [text.lower() for text in whole] if settings.lower_case else whole
 
 
 def _too_long(where: str, tokens: int, room: int) -> InputError:

@@ -68,6 +68,7 @@ def evaluate(
     split: str = "dev",
     columns: Sequence[str] = (),
     repair: bool = False,
+    precision: str = "auto",
     exit: str | None = None,
     depth: int | None = None,
     sequences: int = 2000,
@@ -90,6 +91,7 @@ def evaluate(
         split: Of a published task's folder.
         columns: With `input`: which column is what, e.g. text=body.
         repair: Move answers that are not at their offset to the nearest place.
+        precision: With `input`: fp32, bf16, int8 or auto, as in `predict`.
         exit: With `input`: when a text has been read deeply enough, as in `predict`.
         depth: With `input`: layers to run, at most.
         sequences: Held-out sequences, at most.
@@ -104,7 +106,14 @@ def evaluate(
         )
     if input is not None:
         return evaluate_task(
-            folders, input, split=split, columns=columns, repair=repair, exit=exit, depth=depth
+            folders,
+            input,
+            split=split,
+            columns=columns,
+            repair=repair,
+            precision=precision,
+            exit=exit,
+            depth=depth,
         )
     if exit is not None or depth is not None:
         raise SettingsError("--exit and --depth are for fine-tuned models, with --input EXAMPLES")
