@@ -14,6 +14,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -27,6 +28,8 @@ from litebert.base.errors import FileError, FormatError
 MANIFEST = "manifest.json"
 MANIFEST_VERSION = 1
 LARGEST_JSON = 64 * 2**20  # a settings file larger than this is not one
+# What is written before it gets its name: .NAME.PROCESS of a file, .NAME.RANDOM of a folder.
+_DRAFT = re.compile(r"\..+\.(\d+|[a-z0-9_]{8}(\.old)?)")
 DEEPEST = 100  # tables in tables: far beyond use, far below what Python can walk through
 
 
@@ -112,7 +115,7 @@ def write_atomic(path: Path, content: bytes) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         scratch.replace(path)
-        _sync(path.parent)
+        sync(path.parent)
     except OSError as error:
         raise FileError(f"{path}: cannot be written ({error})") from None
     finally:
@@ -226,11 +229,18 @@ def new_folder(destination: Path, *, overwrite: bool = False) -> Iterator[Path]:
         _set_modes(scratch)
         flush(scratch)
         _replace(scratch, destination)
-        _sync(destination.parent)
+        sync(destination.parent)
     except OSError as error:
         raise FileError(f"{destination}: cannot be written ({error})") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what writers that were killed left behind, in a folder that is ours alone."""
+    for path in folder.iterdir() if os.path.isdir(folder) else ():
+        if _DRAFT.fullmatch(path.name):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 @contextmanager
@@ -262,10 +272,10 @@ def _is_empty_folder(path: Path) -> bool:
 def flush(folder: Path) -> None:
     """Have a folder and all in it written to disk."""
     for path in [*folder.rglob("*"), folder]:
-        _sync(path)
+        sync(path)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     """Have one file, or the names in one folder, written to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
