@@ -45,8 +45,10 @@ def open_regular(path: Path) -> BinaryIO:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         raise FileError(f"{path}: no such file") from None
-    except (OSError, ValueError) as error:  # also a name with a zero byte
+    except ValueError as error:  # a name with a zero byte
         raise FileError(f"{path}: cannot be read ({error})") from None
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read ({error.strerror})") from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise FileError(f"{path}: not a regular file but a folder, a pipe, a device or a socket")
@@ -117,7 +119,7 @@ def write_atomic(path: Path, content: bytes) -> None:
         scratch.replace(path)
         sync(path.parent)
     except OSError as error:
-        raise FileError(f"{path}: cannot be written ({error})") from None
+        raise FileError(f"{path}: cannot be written ({error.strerror or error})") from None
     finally:
         scratch.unlink(missing_ok=True)
 
@@ -222,7 +224,7 @@ def new_folder(destination: Path, *, overwrite: bool = False) -> Iterator[Path]:
         destination.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix=f".{destination.name}.", dir=destination.parent))
     except OSError as error:
-        raise FileError(f"{destination}: cannot be written ({error})") from None
+        raise FileError(f"{destination}: cannot be written ({error.strerror or error})") from None
     try:
         yield scratch
         write_manifest(scratch)
@@ -231,7 +233,7 @@ def new_folder(destination: Path, *, overwrite: bool = False) -> Iterator[Path]:
         _replace(scratch, destination)
         sync(destination.parent)
     except OSError as error:
-        raise FileError(f"{destination}: cannot be written ({error})") from error
+        raise FileError(f"{destination}: cannot be written ({error.strerror or error})") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -249,7 +251,7 @@ def lock_folder(folder: Path, command: str) -> Iterator[None]:
     try:
         lock = (folder / "lock").open("a")
     except OSError as error:
-        raise FileError(f"{folder}: cannot be written ({error})") from None
+        raise FileError(f"{folder}: cannot be written ({error.strerror or error})") from None
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
