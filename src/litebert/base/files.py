@@ -248,8 +248,9 @@ def sweep(folder: Path) -> None:
 @contextmanager
 def lock_folder(folder: Path, command: str) -> Iterator[None]:
     """A folder to ourselves while we work there; the lock goes with the process that holds it."""
-    try:
-        lock = (folder / "lock").open("a")
+    try:  # a pipe of that name would wait for somebody to read from it
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
+        lock = os.fdopen(os.open(folder / "lock", flags, 0o666), "w")
     except OSError as error:
         raise FileError(f"{folder}: cannot be written ({error.strerror or error})") from None
     with lock:
