@@ -2,13 +2,14 @@
 # make check   format, lint, types, import direction, docs in step      make bench   the benchmarks
 # make parity  the large and slow tests (base sizes, real TensorFlow)   make docs    docs/cli.md anew
 # make wheel   build the package, try it in an empty environment        make install only the set-up
+# make fuzz    mutants of all that is read, kills where files are written
 # make constraints   newest versions of all dependencies into constraints.txt
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench parity docs wheel constraints install clean
+.PHONY: demo test check bench parity fuzz docs wheel constraints install clean
 
 demo: install
 	$(BIN)/litebert demo
@@ -38,6 +39,10 @@ bench: install
 
 parity: install
 	$(BIN)/python -m pytest -m extra
+
+fuzz: install
+	$(BIN)/python -m tests.fuzz
+	$(BIN)/python -m tests.faults
 
 docs: install
 	$(BIN)/python docs/write_reference.py

@@ -139,6 +139,19 @@ def test_pipes_elsewhere_do_not_hang(tmp_path: Path, finished: tuple[Path, Path]
             use()
 
 
+@pytest.mark.parametrize("name", ["lock", "metrics.jsonl"])
+def test_pipes_where_a_run_writes_do_not_hang(
+    name: str, tmp_path: Path, finished: tuple[Path, Path]
+) -> None:
+    run = Path(shutil.copytree(finished[1], tmp_path / "run"))
+    edit(run / "run.json", finished=False)
+    (run / name).unlink()
+    os.mkfifo(run / name)
+    preset, *overrides = RUN
+    with pytest.raises(FileError, match=r"cannot be written|not a regular file"):
+        litebert.pretrain(preset, finished[0], run, overrides=overrides)
+
+
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
 def test_links_are_followed_to_regular_files_only(name: str, model_folder: Path) -> None:
     """Hugging Face's cache is made of links that lead out of the folder."""

@@ -124,7 +124,7 @@ def test_toml_that_overwhelms_the_parser_is_a_mistake_of_the_user(
     ("content", "kind", "message"),
     [
         (None, FileError, "no such file"),
-        (b"\xff\xfe", FileError, "cannot be read"),
+        (b"\xff\xfe", SettingsError, "not valid TOML"),
         (b"a = [", SettingsError, "not valid TOML"),
         (b"a = 1\na = 2", SettingsError, "not valid TOML"),
     ],

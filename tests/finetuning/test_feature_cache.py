@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +69,36 @@ def test_other_settings_are_other_features(
         for apart in (False, True, False, True)
     ]
     assert groups == [1, 2, 1, 2]
+
+
+def test_pooling_is_part_of_the_key(tokenizer: Tokenizer) -> None:
+    examples = [TextExample("0", WORDS[1], None, "a")]
+    keys = {
+        feature_cache._key(task("classify", pooling=pooling), examples, tokenizer)
+        for pooling in ("first", "mean")
+    }
+    assert len(keys) == 2
+
+
+def test_what_was_not_used_for_longest_gives_way(
+    tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LITEBERT_CACHE", str(tmp_path))
+    monkeypatch.setattr(feature_cache, "WORTH_KEEPING", 0.0)
+
+    def use(word: str) -> set[Path]:
+        examples = [TextExample("0", word, None, "a")]
+        feature_cache.cached_features(task("classify"), examples, tokenizer, tmp_path)
+        return set(tmp_path.rglob("*.safetensors"))
+
+    (first,) = use(WORDS[0])
+    (second,) = use(WORDS[1]) - {first}
+    os.utime(first, (1, 1))
+    os.utime(second, (2, 2))
+    use(WORDS[0])  # the older one is used now
+    monkeypatch.setattr(feature_cache, "LARGEST_CACHE", int(2.5 * first.stat().st_size))
+    kept = use(WORDS[2])
+    assert first in kept
+    assert second not in kept
+    monkeypatch.setattr(feature_cache, "LARGEST_CACHE", 10)
+    assert not use(WORDS[3])  # larger by itself: not kept, and there is room for nothing

@@ -21,10 +21,11 @@ import zstandard
 Mutation = Callable[[bytes, random.Random], bytes]
 
 VALUES: tuple[Any, ...] = (
-    None, True, False, 0, 1, -1, 2, 255, 2**31, 2**63, -(2**63), 10**30, 0.5, -0.0, 1e-320, 1e308,
-    math.nan, math.inf, -math.inf, "", " ", "x", "0", "-1", "--5", "nan", "../..", "/dev/zero",
-    "/etc/passwd", "a\0b", "a\nb", "\x1b[31m", "é", "\ud800", "x" * 300, "y" * 100_000, "9" * 5000,
-    [], {}, [[]], [None], {"": None}, ["x"] * 1000, list(range(5000)), {"a": {"b": {"c": 1}}},
+    None, True, False, 0, 1, -1, 2, 255, 2**31, 2**63, -(2**63), 10**30, 10**400, 0.5, -0.0,
+    1e-320, 1e308, math.nan, math.inf, -math.inf, "", " ", "x", "0", "-1", "--5", "nan", "../..",
+    "/dev/zero", "/etc/passwd", "a\0b", "a\nb", "\x1b[31m", "é", "\ud800", "x" * 300, "y" * 100_000,
+    "9" * 5000, [], {}, [[]], [None], {"": None}, ["x"] * 1000, list(range(5000)),
+    {"a": {"b": {"c": 1}}},
 )  # fmt: skip
 TOML_VALUES = (
     "", "=", "0", "-1", "1e400", "nan", "inf", "99999999999999999999", "true", "''", "'x'", "[]",

@@ -159,7 +159,7 @@ def _read_store(folder: Folder, out: Path) -> None:
     for number in range(len(store.paths)):
         shard = store.shard(number)
         for block in range(len(shard.blocks) - 1):
-            shard.block_ids(block)
+            store.block_ids(number, block)
         store.in_split(number, slice(None), "train")
     assert store.tokenizer.vocab_size == store.info.vocab_size
     store.check()

@@ -14,6 +14,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -27,6 +28,8 @@ from litebert.base.errors import FileError, FormatError
 MANIFEST = "manifest.json"
 MANIFEST_VERSION = 1
 LARGEST_JSON = 64 * 2**20  # a settings file larger than this is not one
+# What is written before it gets its name: .NAME.PROCESS of a file, .NAME.RANDOM of a folder.
+_DRAFT = re.compile(r"\..+\.(\d+|[a-z0-9_]{8}(\.old)?)")
 DEEPEST = 100  # tables in tables: far beyond use, far below what Python can walk through
 
 
@@ -42,8 +45,10 @@ def open_regular(path: Path) -> BinaryIO:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         raise FileError(f"{path}: no such file") from None
-    except (OSError, ValueError) as error:  # also a name with a zero byte
+    except ValueError as error:  # a name with a zero byte
         raise FileError(f"{path}: cannot be read ({error})") from None
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read ({error.strerror})") from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise FileError(f"{path}: not a regular file but a folder, a pipe, a device or a socket")
@@ -121,9 +126,9 @@ def write_atomic(path: Path, content: bytes) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         scratch.replace(path)
-        _sync(path.parent)
+        sync(path.parent)
     except OSError as error:
-        raise FileError(f"{path}: cannot be written ({error})") from None
+        raise FileError(f"{path}: cannot be written ({error.strerror or error})") from None
     finally:
         scratch.unlink(missing_ok=True)
 
@@ -228,27 +233,35 @@ def new_folder(destination: Path, *, overwrite: bool = False) -> Iterator[Path]:
         destination.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix=f".{destination.name}.", dir=destination.parent))
     except OSError as error:
-        raise FileError(f"{destination}: cannot be written ({error})") from None
+        raise FileError(f"{destination}: cannot be written ({error.strerror or error})") from None
     try:
         yield scratch
         write_manifest(scratch)
         _set_modes(scratch)
         flush(scratch)
         _replace(scratch, destination)
-        _sync(destination.parent)
+        sync(destination.parent)
     except OSError as error:
-        raise FileError(f"{destination}: cannot be written ({error})") from error
+        raise FileError(f"{destination}: cannot be written ({error.strerror or error})") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what writers that were killed left behind, in a folder that is ours alone."""
+    for path in folder.iterdir() if os.path.isdir(folder) else ():
+        if _DRAFT.fullmatch(path.name):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 @contextmanager
 def lock_folder(folder: Path, command: str) -> Iterator[None]:
     """A folder to ourselves while we work there; the lock goes with the process that holds it."""
-    try:
-        lock = (folder / "lock").open("a")
+    try:  # a pipe of that name would wait for somebody to read from it
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
+        lock = os.fdopen(os.open(folder / "lock", flags, 0o666), "w")
     except OSError as error:
-        raise FileError(f"{folder}: cannot be written ({error})") from None
+        raise FileError(f"{folder}: cannot be written ({error.strerror or error})") from None
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -271,10 +284,10 @@ def _is_empty_folder(path: Path) -> bool:
 def flush(folder: Path) -> None:
     """Have a folder and all in it written to disk."""
     for path in [*folder.rglob("*"), folder]:
-        _sync(path)
+        sync(path)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     """Have one file, or the names in one folder, written to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:

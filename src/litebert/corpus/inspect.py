@@ -105,7 +105,8 @@ def inspect(
             sums += [int(kept.sum()), int(tokens[kept].sum())]
         sentences += _histogram(np.diff(shard.sentences.astype(np.int64)))
         documents += _histogram(tokens)
-        used[np.unique(shard.ids)] = True
+        for block in range(len(shard.blocks) - 1):
+            used[np.unique(store.block_ids(number, block))] = True
     total, tokenizer = store.total, store.tokenizer
     counts: dict[str, Any] = total.model_dump(exclude={"blocks", "unknown_tokens"})
     for split, sums in splits.items():
@@ -144,7 +145,7 @@ def sample_text(store: Store, tokens: int = 60) -> str:
     for number in range(len(store.paths)):
         shard = store.shard(number)
         if len(shard.keys):
-            return printable(store.tokenizer.decode(shard.ids[:tokens].tolist()))
+            return printable(store.tokenizer.decode(store.block_ids(number, 0)[:tokens].tolist()))
     return ""
 
 

@@ -143,6 +143,14 @@ class Store:
             self._open[number] = shard
         return self._open[number]
 
+    def block_ids(self, number: int, block: int) -> NDArray[np.unsignedinteger]:
+        """The ids of a shard's block, compared with their checksum and with the vocabulary."""
+        shard = self.shard(number)
+        ids = shard.block_ids(block)
+        if int(ids.max(initial=0)) >= self.info.vocab_size:
+            raise FileError(f"{shard.name}: holds ids that its tokenizer does not have")
+        return ids
+
     @cached_property
     def blocks(self) -> NDArray[np.int64]:
         """(shard, block within it) of every block, in the order of the input."""

@@ -3,8 +3,8 @@
 The cache is a folder of safetensors files, each named by a hash of all that decides its content:
 the examples, the task's settings, the tokenizer. It is `$LITEBERT_CACHE`, or a folder of the user's
 cache; what was quick to make is not kept. Each begins with the SHA-256 of the rest: a file that is
-damaged, or cannot be read, is made again. All together take at most a gigabyte: those that were not
-used for the longest time give way.
+damaged, or cannot be read, is made again. All together take at most two gigabytes: those that were
+not used for the longest time give way.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from litebert.tasks.task import Task
 from litebert.text.tokenizer import Tokenizer
 
 WORTH_KEEPING = 2.0  # seconds
-LARGEST_CACHE = 2**30  # bytes
+LARGEST_CACHE = 2**31  # bytes
 VERSION = 2  # of what is kept
 DIGEST = hashlib.sha256().digest_size
 COUNTS, EXTRA = "counts", "extra."

@@ -18,7 +18,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from litebert.base.errors import FormatError, SettingsError
-from litebert.base.files import json_text, lock_folder, new_folder, read_json, sha256, write_atomic
+from litebert.base.files import (
+    json_text,
+    lock_folder,
+    new_folder,
+    read_json,
+    sha256,
+    sweep,
+    write_atomic,
+)
 from litebert.base.intervals import over_seeds
 from litebert.base.runtime import default_device, keep_freed_memory
 from litebert.base.settings import load_record
@@ -190,6 +198,7 @@ def finetune_examples(
             callbacks.on_message(f"{out}: finished before, with {len(report.seeds)} seed(s)")
             return Finetuned(out, report, _opens(start, task))
         held.enter_context(lock_folder(out, "litebert finetune"))
+        sweep(out)
         run = open_run(out, description)
         save_run(out, run)
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from litebert.base.budget import Budget
 from litebert.base.errors import DivergedError, FormatError
-from litebert.base.files import json_text, read_json, write_atomic
+from litebert.base.files import json_text, read_json, sweep, write_atomic
 from litebert.base.intervals import Interval
 from litebert.base.runtime import resolve_precision
 from litebert.base.settings import load_record
@@ -112,6 +112,8 @@ def run_seed(setup: RunSetup, seed: int, out: Path, learning_rate: float) -> Run
     if os.path.lexists(out / RESULT):
         return read_result(out, setup.task.settings.metrics[0])
     out.mkdir(parents=True, exist_ok=True)
+    for folder in (out, out / CHECKPOINTS):
+        sweep(folder)
     return _Run(setup, seed, out, learning_rate).go()
 
 

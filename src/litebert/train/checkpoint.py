@@ -109,13 +109,6 @@ class Checkpoints:
             )
         return None
 
-    def sweep(self) -> None:
-        """Remove what writers that were killed left behind."""
-        if os.path.isdir(self.folder):
-            for path in self.folder.iterdir():
-                if path.name.startswith("."):
-                    shutil.rmtree(path, ignore_errors=True)
-
 
 def check_whole(path: Path) -> None:
     """Refuse a checkpoint that lost or changed a single bit, or whose state is none."""

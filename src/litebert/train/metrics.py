@@ -19,7 +19,7 @@ from pydantic import Field
 from torch import Tensor
 
 from litebert.base.errors import FileError, FormatError, SettingsError
-from litebert.base.files import read_bytes
+from litebert.base.files import check_regular, read_bytes
 from litebert.base.settings import Settings
 from litebert.model.objective import Objective, Term
 
@@ -146,6 +146,8 @@ class MetricsFile:
     def __init__(self, path: Path | None, size: int = 0) -> None:
         self.path = path
         if path is not None:
+            if os.path.lexists(path):
+                check_regular(path)
             with self._open() as stream:
                 stream.truncate(min(size, stream.tell()))
 

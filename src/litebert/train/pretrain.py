@@ -19,7 +19,7 @@ from torch.optim import Optimizer
 
 from litebert.base.budget import parse_budget
 from litebert.base.errors import SettingsError
-from litebert.base.files import lock_folder
+from litebert.base.files import lock_folder, sweep
 from litebert.base.runtime import keep_freed_memory, resolve_precision
 from litebert.base.settings import Tree, load_record, parse_overrides
 from litebert.configs.load import load_preset
@@ -206,7 +206,8 @@ class _Run:
     def _last_checkpoint(self) -> str | None:
         if not self.group.is_main:
             return None
-        self.checkpoints.sweep()
+        for folder in (self.out, self.checkpoints.folder):
+            sweep(folder)
         found = self.checkpoints.last_good(self.callbacks.on_message)
         return None if found is None else str(found)
 

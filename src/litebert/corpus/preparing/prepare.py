@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from litebert.base.errors import FileError, SettingsError
-from litebert.base.files import flush, write_json, write_manifest
+from litebert.base.files import flush, sync, write_json, write_manifest
 from litebert.base.processes import cpu_count
 from litebert.corpus.preparing.staging import is_finished, staging, staging_folder
 from litebert.corpus.preparing.work_units import (
@@ -189,3 +189,4 @@ def _finish(folder: Path, out: Path, info: StoreInfo) -> None:
     if os.path.exists(out):
         out.rmdir()
     store.rename(out)
+    sync(out.parent)

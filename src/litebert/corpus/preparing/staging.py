@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from litebert.base.errors import FileError, SettingsError
-from litebert.base.files import lock_folder, read_json, read_manifest, write_json
+from litebert.base.files import json_text, lock_folder, read_json, read_manifest, write_atomic
 from litebert.base.settings import first_difference
 from litebert.corpus.store import SHARDS, STORE, TOKENIZER, Store, StoreInfo
 from litebert.reading.sources import Source
@@ -79,9 +79,8 @@ def _check_plan(folder: Path, info: StoreInfo, sources: Sequence[Source]) -> Non
     shards = info.model_copy(update={"held_out": 0.0, "drop_duplicates": False})
     changed = [_last_change(source) for source in sources]
     if not os.path.exists(plan):
-        scratch = folder / "plan.new"
-        write_json(scratch, {"store": shards.model_dump(mode="json"), "changed": changed})
-        scratch.replace(plan)
+        content = {"store": shards.model_dump(mode="json"), "changed": changed}
+        write_atomic(plan, json_text(content).encode())
     noted = read_json(plan)
     begun = StoreInfo.build(noted.get("store") or {}, str(plan))
     if begun != shards:

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.base.errors import FileError, SettingsError
+from litebert.base.errors import SettingsError
 from litebert.base.ragged import IntArray, offsets, row_ids
 from litebert.base.randomness import Purpose, permutation
 from litebert.corpus.store import Split, Store
@@ -63,10 +63,7 @@ def _read_block(
     store: Store, split: Split, number: int, block: int
 ) -> tuple[NDArray[np.unsignedinteger], IntArray, IntArray, NDArray[np.uint64]]:
     """Ids, tokens a sentence, sentences a document, and keys of a block's chosen documents."""
-    shard = store.shard(number)
-    ids = shard.block_ids(block)
-    if int(ids.max(initial=0)) >= store.info.vocab_size:
-        raise FileError(f"{shard.name}: holds ids that its tokenizer does not have")
+    shard, ids = store.shard(number), store.block_ids(number, block)
     low, high = shard.blocks[block : block + 2].tolist()
     edges = shard.documents[low : high + 1].astype(np.int64)
     sentences = np.diff(shard.sentences[edges[0] : edges[-1] + 1].astype(np.int64))
