@@ -23,7 +23,8 @@ def finetune(out: Path, **options: Any) -> None:
         print("litebert: stopped and saved; run the same command to resume", file=sys.stderr)
         raise typer.Exit(STOPPED)
     _print_seeds(result.report)
-    print(f"{out / 'model'}: the best of {len(result.report.seeds)} seed(s). It opens in")
+    print(f"{out / 'model'}: the best of {len(result.report.seeds)} seed(s)")
+    print("where it opens:")
     for line in result.opens:
         print(f"  {line}")
     print(f"next: litebert predict {out} --input FILE")

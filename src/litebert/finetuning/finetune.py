@@ -191,7 +191,7 @@ def finetune_examples(
             report = FinetuneReport.load(out / REPORT)
             if len(report.seeds) >= seeds:
                 callbacks.on_message(f"{out}: finished before, with {len(report.seeds)} seed(s)")
-                return Finetuned(out, report, _opens(start, task))
+                return Finetuned(out, report, _opens(start, task, out))
         save_run(out, run)
         train, dev = _featured(task, data, tokenizer, folder)
         _tell_lengths(task, train.features, len(data.train), callbacks)
@@ -260,11 +260,11 @@ def _all_seeds(
     if not keep_all:
         for _, other in results:
             shutil.rmtree(other / MODEL, ignore_errors=True)
-    return Finetuned(out, report, _opens(setup.start, setup.task))
+    return Finetuned(out, report, _opens(setup.start, setup.task, out))
 
 
-def _opens(start: Model, task: Task) -> tuple[str, ...]:
-    return tuple(where_it_opens(start.config.family, [task.head]))
+def _opens(start: Model, task: Task, out: Path) -> tuple[str, ...]:
+    return tuple(where_it_opens(start.config.family, [task.head], str(out / MODEL)))
 
 
 def _one_seed(
