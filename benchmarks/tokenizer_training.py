@@ -89,7 +89,7 @@ def samples(text: Text, megabytes: list[float]) -> list[tuple[str, int]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Training a tokenizer: how much text is enough?")
     parser.add_argument("--input", type=Path, help="raw text, of the one language named")
     parser.add_argument("--languages", nargs="+", default=["en", "ko", "ja"])
     parser.add_argument("--megabytes", nargs="+", type=float, default=[1, 3, 10, 30, 100])
