@@ -28,7 +28,8 @@ def finetune(out: Path, **options: Any) -> None:
     _print_seeds(result.report)
     if (calibration := read_calibration(out / MODEL)) is not None:
         print(calibration)
-    print(f"{out / 'model'}: the best of {len(result.report.seeds)} seed(s). It opens in")
+    print(f"{out / 'model'}: the best of {len(result.report.seeds)} seed(s)")
+    print("where it opens:")
     for line in result.opens:
         print(f"  {line}")
     print(f"next: litebert predict {out} --input FILE")

@@ -196,7 +196,7 @@ def finetune_examples(
         report = _finished_report(out, description)
         if report is not None and len(report.seeds) >= seeds:  # needs no disk that can be written
             callbacks.on_message(f"{out}: finished before, with {len(report.seeds)} seed(s)")
-            return Finetuned(out, report, _opens(start, task))
+            return Finetuned(out, report, _opens(start, task, out))
         held.enter_context(lock_folder(out, "litebert finetune"))
         sweep(out)
         run = open_run(out, description)
@@ -292,11 +292,11 @@ def _all_seeds(
     if not keep_all:
         for _, other in results:
             shutil.rmtree(other / MODEL, ignore_errors=True)
-    return Finetuned(out, report, _opens(setup.start, setup.task))
+    return Finetuned(out, report, _opens(setup.start, setup.task, out))
 
 
-def _opens(start: Model, task: Task) -> tuple[str, ...]:
-    return tuple(where_it_opens(start.config.family, [task.head]))
+def _opens(start: Model, task: Task, out: Path) -> tuple[str, ...]:
+    return tuple(where_it_opens(start.config.family, [task.head], str(out / MODEL)))
 
 
 def _one_seed(

@@ -27,7 +27,7 @@ def finetuned_facts(
 ) -> CardFacts:
     """The facts of a finished run."""
     task, name = setup.task, setup.task.settings.name
-    sizes = {f"dev, {part}": f"{len(one.examples):,}" for part, one in setup.dev.items()}
+    sizes = {f"{part} examples": f"{len(one.examples):,}" for part, one in setup.dev.items()}
     chosen = f"Seed {best.seed} of {seeds}, chosen by {task.settings.metrics[0]} on dev, "
     return CardFacts(
         title=f"{name}, fine-tuned",

@@ -19,7 +19,7 @@ _REFUSING = {
     _MEAN: "AutoModelForSequenceClassification", _PAIR: "AutoModelForSequenceClassification",
     _SPAN: "AutoModelForQuestionAnswering",
 }  # fmt: skip
-_VECTORS = "SentenceTransformer(folder).encode(texts) gives "
+_VECTORS = "SentenceTransformer(FOLDER).encode(texts) gives "
 _PRETRAINING = {"masked_lm", "sentence_pair", "replaced_token", "span_boundary"}
 
 
@@ -44,19 +44,20 @@ class CardFacts:
     notes: Sequence[str] = ()  # a sentence each
 
 
-def where_it_opens(family: str, heads: Sequence[str]) -> list[str]:
+def where_it_opens(family: str, heads: Sequence[str], folder: str = "folder") -> list[str]:
     """A line a library: how a model folder with these heads opens there, or that it does not."""
-    return [
+    lines = [
         f"litebert: {_in_litebert(heads)}",
         f"transformers: {_in_transformers(family, heads)}",
         f"sentence-transformers: {_in_sentence_transformers(heads)}",
     ]
+    return [line.replace("FOLDER", f'"{folder}"') for line in lines]
 
 
 def _in_litebert(heads: Sequence[str]) -> str:
     if _PRETRAINING.issuperset(heads):
-        return "litebert.load(folder), to fine-tune or to make vectors of texts"
-    return "litebert.predict(folder, file); litebert.load(folder) is the model"
+        return "litebert.load(FOLDER), to fine-tune or to make vectors of texts"
+    return "litebert.predict(FOLDER, file); litebert.load(FOLDER) is the model"
 
 
 def _in_transformers(family: str, heads: Sequence[str]) -> str:
@@ -64,16 +65,16 @@ def _in_transformers(family: str, heads: Sequence[str]) -> str:
     name = architecture_for(family, heads).name
     if own is None:
         auto = "AutoModelFor" + name.partition("For")[2] if "For" in name else "AutoModel"
-        return f"{auto}.from_pretrained(folder), which is {name}, with the same outputs"
+        return f"{auto}.from_pretrained(FOLDER), which is {name}, with the same outputs"
     return (
-        f"AutoModel.from_pretrained(folder) is the encoder; its {own} head is none that "
+        f"AutoModel.from_pretrained(FOLDER) is the encoder; its {own} head is none that "
         f"transformers has, so {_REFUSING[own]} stops with a size mismatch, on purpose"
     )
 
 
 def _in_sentence_transformers(heads: Sequence[str]) -> str:
     if _MEAN in heads:
-        return f"{_VECTORS}the logits, a column a label"
+        return f"{_VECTORS}the logits, a column a label (pairs as tuples)"
     if _PAIR in heads:
         return f"{_VECTORS}the vector of each text; the head that compares two stays in litebert"
     if _PRETRAINING.issuperset(heads):
@@ -94,6 +95,7 @@ def model_card(contents: Contents, facts: CardFacts | None = None) -> str:
         "## Where it opens",
         "\n".join(f"- {line}" for line in where_it_opens(config.family, contents.heads)),
         *_labels(contents),
+        *(_recipe(facts) if facts else []),
         "## The encoder",
         f"```json\n{json.dumps(config.model_dump(), indent=2)}\n```",
     ]
@@ -114,10 +116,12 @@ def _facts(facts: CardFacts) -> list[str]:
         ]
     if facts.baseline:
         parts.append(facts.baseline)
-    if facts.settings:
-        settings = json.dumps(facts.settings, indent=2, ensure_ascii=False)
-        parts += ["## Recipe", f"```json\n{settings}\n```"]
     return parts
+
+
+def _recipe(facts: CardFacts) -> list[str]:
+    settings = json.dumps(facts.settings, indent=2, ensure_ascii=False)
+    return ["## Recipe", f"```json\n{settings}\n```"] if facts.settings else []
 
 
 def _between(interval: Interval | None) -> str:
