@@ -85,6 +85,7 @@ def open_session(file: Path, threads: int = 0) -> InferenceSession | None:
         return None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # torch works too
     return onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
 
 

@@ -17,7 +17,8 @@ from typing import Any
 from litebert.base.errors import SettingsError, did_you_mean
 from litebert.base.files import new_folder, write_json
 from litebert.convert.onnx_check import check_file
-from litebert.convert.onnx_heads import FEATURES, HEAD_GRAPHS, build_model
+from litebert.convert.onnx_heads import FEATURES, HEAD_GRAPHS, build_model, head_graph
+from litebert.convert.onnx_score import Exam
 from litebert.model.folder import CONFIG, copy_tokenizer
 from litebert.model.huggingface import write_config
 from litebert.model.model import Model
@@ -29,10 +30,13 @@ STANDS_FOR = {"mean_classification": "classification"}  # in a class of transfor
 
 
 def export_onnx(
-    model: Model, source: Path, destination: Path, precisions: list[str], head: str | None, say: Say
-) -> None:
+    model: Model, source: Path, destination: Path, *, precisions: list[str], head: str | None,
+    check: Path | None, say: Say,
+) -> None:  # fmt: skip
     """Write and check the folder, whole or not at all."""
     head = head or next((name for name in HEAD_GRAPHS if name in model.heads), FEATURES)
+    head_graph(model, head)
+    exam = None if check is None else Exam.open(model, source, head, check, say)
     with new_folder(destination) as scratch:
         (scratch / "onnx").mkdir()
         lines = []
@@ -40,7 +44,8 @@ def export_onnx(
             file, quantized = scratch / FILES[precision], precision == "int8"
             file.write_bytes(build_model(model, head, quantized=quantized).SerializeToString())
             found = check_file(model, head, file, FILES[precision], quantized=quantized)
-            lines.append(found.sentence())
+            scored = "" if exam is None else f"; {_scores(exam, file)}"
+            lines.append(found.sentence() + scored)
             say(lines[-1])
         write_json(scratch / CONFIG, _config(model, head))
         copy_tokenizer(source, scratch)
@@ -61,6 +66,11 @@ def _config(model: Model, head: str) -> dict[str, Any]:
     contents = model.contents()
     heads = [STANDS_FOR.get(head, head)] if head != FEATURES else []
     return write_config(contents, architecture_for(model.config.family, heads))
+
+
+def _scores(exam: Exam, file: Path) -> str:
+    found = ", ".join(f"{name} {value:.4f}" for name, value in exam.score(file).items())
+    return f"{found} on {len(exam.examples):,} examples"
 
 
 def _card(head: str, lines: list[str]) -> str:
