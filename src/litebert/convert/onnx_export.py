@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from litebert.base.errors import SettingsError, did_you_mean
-from litebert.base.files import new_folder, write_json
+from litebert.base.files import new_folder, read_json, write_json
 from litebert.convert.onnx_check import check_file
 from litebert.convert.onnx_heads import FEATURES, HEAD_GRAPHS, build_model, head_graph
 from litebert.convert.onnx_score import Exam
@@ -26,6 +26,8 @@ from litebert.model.tensor_names import architecture_for
 from litebert.tasks.readers.text_file import Say
 
 FILES = {"fp32": "onnx/model.onnx", "int8": "onnx/model_quantized.onnx"}
+TOKENIZER_CLASSES = {"Unigram": "AlbertTokenizer", "WordPiece": "BertTokenizer"}
+CLASSES_WITHOUT_SEGMENTS = (None, "PreTrainedTokenizerFast", "TokenizersBackend")
 STANDS_FOR = {"mean_classification": "classification"}  # in a class of transformers
 
 
@@ -49,6 +51,8 @@ def export_onnx(
             say(lines[-1])
         write_json(scratch / CONFIG, _config(model, head))
         copy_tokenizer(source, scratch)
+        if head != FEATURES:
+            _name_tokenizer(scratch)
         (scratch / "README.md").write_text(_card(head, lines), encoding="utf-8")
 
 
@@ -66,6 +70,17 @@ def _config(model: Model, head: str) -> dict[str, Any]:
     contents = model.contents()
     heads = [STANDS_FOR.get(head, head)] if head != FEATURES else []
     return write_config(contents, architecture_for(model.config.family, heads))
+
+
+def _name_tokenizer(folder: Path) -> None:
+    """transformers.js makes segments only for tokenizers of some classes, told by their name."""
+    settings, content = folder / "tokenizer_config.json", folder / "tokenizer.json"
+    if not settings.is_file() or not content.is_file():
+        return
+    config = read_json(settings)
+    kind = read_json(content).get("model", {}).get("type")
+    if kind in TOKENIZER_CLASSES and config.get("tokenizer_class") in CLASSES_WITHOUT_SEGMENTS:
+        write_json(settings, {**config, "tokenizer_class": TOKENIZER_CLASSES[kind]})
 
 
 def _scores(exam: Exam, file: Path) -> str:
