@@ -24,6 +24,9 @@ def finetune(out: Path, **options: Any) -> None:
         raise typer.Exit(STOPPED)
     _print_seeds(result.report)
     print(f"{out / 'model'}: the best of {len(result.report.seeds)} seed(s)")
+    print("where it opens:")
+    for line in result.opens:
+        print(f"  {line}")
     print(f"next: litebert predict {out} --input FILE")
 
 
@@ -73,5 +76,6 @@ def predict(out: Path | None, **options: Any) -> None:
 
 def embed(out: Path, **options: Any) -> None:
     """How many vectors there are."""
-    count, width = litebert.embed(out=out, **options).shape
+    vectors = litebert.embed(out=out, say=lambda text: print(text, file=sys.stderr), **options)
+    count, width = vectors.shape
     print(f"{out}: {count:,} vectors of {width} numbers")
