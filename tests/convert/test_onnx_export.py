@@ -22,9 +22,11 @@ from litebert.convert.onnx_check import check_file
 from litebert.convert.onnx_graph import LARGEST_WEIGHT, GraphBuilder, quantize_columns
 from litebert.convert.onnx_heads import build_model
 from litebert.convert.onnx_score import Exam
+from litebert.inference.embed import embed_texts
 from litebert.inference.run import predict_examples
 from litebert.model.config import EncoderConfig
 from litebert.model.model import Model
+from litebert.model.sentence_encoder import SentenceEncoderSettings, read_sentence_encoder
 from litebert.tasks.registry import build_task
 from litebert.text.tokenizer import load_tokenizer
 from tests.convert.test_onnx_parity import ALBERT, ENCODERS, SIZE, make_model
@@ -111,6 +113,27 @@ def test_a_pretrained_folder_fills_masks_or_gives_features(start: Path, tmp_path
         assert [value.name for value in session.get_inputs()] == [
             "input_ids", "attention_mask", "token_type_ids",
         ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("pooling", "normalize"), [("mean", True), ("first", False)])
+def test_a_sentence_encoder_gives_its_vectors(
+    pooling: Any, normalize: bool, start: Path, tmp_path: Path
+) -> None:
+    model = make_model(Model.load(start).config, ("masked_lm",))
+    model.sentence_encoder = SentenceEncoderSettings(pooling=pooling, normalize=normalize)
+    model.save(tmp_path / "model", tokenizer=start)
+    litebert.export_model(tmp_path / "model", tmp_path / "out", "onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "out" / "onnx" / "model.onnx")
+    assert [value.name for value in session.get_outputs()] == [
+        "last_hidden_state", "sentence_embedding",
+    ]  # fmt: skip
+    assert read_sentence_encoder(tmp_path / "out") == read_sentence_encoder(tmp_path / "model")
+    tokenizer = load_tokenizer(start)
+    ids = np.array([[tokenizer.special.cls, *tokenizer.encode(sentence(1)), tokenizer.special.sep]])
+    feeds = {"input_ids": ids, "attention_mask": ids**0, "token_type_ids": ids * 0}
+    expected = embed_texts(model, tokenizer, [sentence(1)])
+    assert (abs(np.linalg.norm(expected) - 1) < 1e-5) == normalize
+    assert np.abs(session.run(["sentence_embedding"], feeds)[0] - expected).max() <= 1e-5
 
 
 @pytest.mark.parametrize("quantized", [False, True])

@@ -2,6 +2,7 @@
 
 config.json, tokenizer files     as in the model folder
 onnx/model.onnx                  fp32
+modules.json, 1_Pooling/         of a sentence encoder
 onnx/model_quantized.onnx        int8, what transformers.js takes by default
 README.md                        what was checked, with the figures
 
@@ -17,11 +18,12 @@ from typing import Any
 from litebert.base.errors import SettingsError, did_you_mean
 from litebert.base.files import new_folder, read_json, write_json
 from litebert.convert.onnx_check import check_file
-from litebert.convert.onnx_heads import FEATURES, HEAD_GRAPHS, build_model, head_graph
+from litebert.convert.onnx_heads import FEATURES, build_model, default_head, head_graph
 from litebert.convert.onnx_score import Exam
 from litebert.model.folder import CONFIG, copy_tokenizer
 from litebert.model.huggingface import write_config
 from litebert.model.model import Model
+from litebert.model.sentence_encoder import write_sentence_encoder
 from litebert.model.tensor_names import architecture_for
 from litebert.tasks.readers.text_file import Say
 
@@ -36,7 +38,7 @@ def export_onnx(
     check: Path | None, say: Say,
 ) -> None:  # fmt: skip
     """Write and check the folder, whole or not at all."""
-    head = head or next((name for name in HEAD_GRAPHS if name in model.heads), FEATURES)
+    head = head or default_head(model)
     head_graph(model, head)
     exam = None if check is None else Exam.open(model, source, head, check, say)
     with new_folder(destination) as scratch:
@@ -53,6 +55,8 @@ def export_onnx(
         copy_tokenizer(source, scratch)
         if head != FEATURES:
             _name_tokenizer(scratch)
+        elif model.sentence_encoder is not None and not model.sentence_encoder.unknown:
+            write_sentence_encoder(model.sentence_encoder, scratch, model.config.hidden_size)
         (scratch / "README.md").write_text(_card(head, lines), encoding="utf-8")
 
 

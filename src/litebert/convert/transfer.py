@@ -66,7 +66,8 @@ def export_model(
         precision: Of ONNX: `fp32` (onnx/model.onnx), `int8` (onnx/model_quantized.onnx), or both
             as `fp32,int8`, which is the default.
         head: Of ONNX: the head whose answers the graph gives, or `features` for the last hidden
-            states. By default that of the task, else masked_lm, else features.
+            states (and `sentence_embedding` of a sentence encoder). By default that of the task;
+            without a task features of a sentence encoder, else masked_lm, else features.
         check: Of ONNX: labelled examples (a file, or a published task's folder) on which each file
             is scored before the export ends.
         say: Told what was checked, a sentence each.
