@@ -21,6 +21,7 @@ from litebert.base.errors import FormatError
 from litebert.convert.onnx_encoder import IDS, MASK, TYPES
 from litebert.convert.onnx_graph import import_onnx
 from litebert.convert.onnx_heads import FEATURES, HEAD_GRAPHS, P_MASK
+from litebert.model.layout import State
 from litebert.model.model import Model
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ def open_session(file: Path, threads: int = 0) -> InferenceSession | None:
         return None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # torch works too
     return onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
 
 
@@ -95,7 +97,7 @@ def reference(model: Model, head: str, feeds: Feeds) -> list[NDArray[np.floating
     with torch.no_grad():
         state = model(tensors[IDS], mask=mask, segments=tensors.get(TYPES))
         if head == FEATURES:
-            found = [state.x_NH]
+            found = [state.x_NH, *_sentence_embedding(model, state)]
         elif head == "span":
             found = model.head(head)(state).unbind(-1)
         elif P_MASK in tensors:
@@ -103,6 +105,14 @@ def reference(model: Model, head: str, feeds: Feeds) -> list[NDArray[np.floating
         else:
             found = [model.head(head)(state)]
     return [tensor.numpy() for tensor in found]
+
+
+def _sentence_embedding(model: Model, state: State) -> list[torch.Tensor]:
+    settings = model.sentence_encoder
+    if settings is None or settings.unknown:
+        return []
+    vectors = state.mean() if settings.pooling == "mean" else state.first()
+    return [nn.functional.normalize(vectors) if settings.normalize else vectors]
 
 
 def _modules(model: Model, head: str) -> list[nn.Module]:

@@ -89,8 +89,17 @@ class Context:
 
 
 def _features(context: Context) -> Outputs:
-    states = context.sequences(context.encoded.x_NH, context.width)
-    return {"last_hidden_state": (states, [B, T, context.width])}
+    graph, encoded = context.graph, context.encoded
+    states = context.sequences(encoded.x_NH, context.width)
+    outputs: Outputs = {"last_hidden_state": (states, [B, T, context.width])}
+    settings = context.model.sentence_encoder
+    if settings is not None and not settings.unknown:
+        vectors = context.mean() if settings.pooling == "mean" else graph.take(states, 0, axis=1)
+        if settings.normalize:
+            length = graph.add("ReduceL2", vectors, axes=[-1], keepdims=1)
+            vectors = graph.add("Div", vectors, graph.add("Max", length, graph.constant(1e-12)))
+        outputs["sentence_embedding"] = (vectors, [B, context.width])
+    return outputs
 
 
 def _masked_lm(context: Context) -> Outputs:
@@ -204,6 +213,7 @@ class HeadGraph:
     build: Callable[[Context], Outputs]
     first_only: bool = False  # whether it reads the first tokens only
     tied: bool = False  # whether it decodes with the token table
+    pretraining: bool = False  # whether it is there to train an encoder
     middle: int | str | None = None  # an axis of the inputs between batch and length
 
 
@@ -216,9 +226,9 @@ HEAD_GRAPHS: dict[str, HeadGraph] = {
     "multiple_choice": HeadGraph(_choice, first_only=True, middle="num_choices"),
     "span": HeadGraph(_span),
     "conditional_span": HeadGraph(_conditional_span),
-    "masked_lm": HeadGraph(_masked_lm, tied=True),
-    "replaced_token": HeadGraph(_replaced_token),
-    "sentence_pair": HeadGraph(_pooled_labels, first_only=True),
+    "masked_lm": HeadGraph(_masked_lm, tied=True, pretraining=True),
+    "replaced_token": HeadGraph(_replaced_token, pretraining=True),
+    "sentence_pair": HeadGraph(_pooled_labels, first_only=True, pretraining=True),
     FEATURES: HeadGraph(_features),
 }
 
@@ -236,6 +246,13 @@ def build_model(model: Model, head: str, *, quantized: bool = False) -> ModelPro
     )
     outputs = row.build(Context(graph, model, head, encoded, inputs))
     return graph.model(inputs, outputs)
+
+
+def default_head(model: Model) -> str:
+    """A task's head, else that of pretraining; of a sentence encoder without a task, features."""
+    found = next((name for name in HEAD_GRAPHS if name in model.heads), FEATURES)
+    apart = HEAD_GRAPHS[found].pretraining and model.sentence_encoder is not None
+    return FEATURES if apart else found
 
 
 def head_graph(model: Model, head: str) -> HeadGraph:

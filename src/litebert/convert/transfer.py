@@ -53,7 +53,8 @@ def import_model(source: str | Path, destination: str | Path) -> Model:
 
 def export_model(
     source: str | Path, destination: str | Path, format: str = "huggingface", *,
-    precision: str = "fp32,int8", head: str | None = None, say: Say = quiet,
+    precision: str | None = None, head: str | None = None,
+    check: str | Path | None = None, say: Say = quiet,
 ) -> Model:  # fmt: skip
     """Write a model folder as a Hugging Face folder, as Google's TensorFlow checkpoint or as ONNX.
 
@@ -63,20 +64,30 @@ def export_model(
         source: A run, or a model folder.
         destination: The folder to write.
         format: "huggingface", "tensorflow" or "onnx".
-        precision: Of ONNX: `fp32` (onnx/model.onnx), `int8` (onnx/model_quantized.onnx), or both.
+        precision: Of ONNX: `fp32` (onnx/model.onnx), `int8` (onnx/model_quantized.onnx), or both
+            as `fp32,int8`, which is the default.
         head: Of ONNX: the head whose answers the graph gives, or `features` for the last hidden
-            states. By default that of the task, else masked_lm, else features.
+            states (and `sentence_embedding` of a sentence encoder). By default that of the task;
+            without a task features of a sentence encoder, else masked_lm, else features.
+        check: Of ONNX: labelled examples (a file, or a published task's folder) on which each file
+            is scored before the export ends.
         say: Told what was checked, a sentence each.
     """
     if format not in FORMATS:
         raise SettingsError(f"format {format!r}: choose {' or '.join(FORMATS)}")
+    for name, value in (("precision", precision), ("head", head), ("check", check)):
+        if format != "onnx" and value is not None:
+            raise SettingsError(f"--{name} {value}: goes with --format onnx only")
     source, destination = find_model_folder(Path(source)), Path(destination)
-    precisions = parse_precisions(precision)
     model = Model.load(source)
     if format == "huggingface":
         write_folder(model.contents(), destination, beside=source)
     elif format == "onnx":
-        export_onnx(model, source, destination, precisions, head, say)
+        examples = None if check is None else Path(check)
+        names = parse_precisions("fp32,int8" if precision is None else precision)
+        export_onnx(
+            model, source, destination, precisions=names, head=head, check=examples, say=say
+        )
     else:
         with new_folder(destination) as scratch:
             _write_tensorflow(model.contents(), scratch, str(source))
