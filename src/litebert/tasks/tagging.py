@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from litebert.base.batches import Batch
 from litebert.base.errors import FormatError, SettingsError
@@ -69,6 +70,7 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
     kind = "tag"
     settings_class = TaskSettings
     head = "token_classification"
+    fits_head = True
     trivial_answer = "the most frequent tag for every word"
 
     def __init__(self, settings: TaskSettings) -> None:
@@ -150,10 +152,16 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
         return np.unique(batch.positions)
 
     def term(self, model: Model, state: State, inputs: Inputs) -> Term:
-        return cross_entropy_term(model.head(self.head)(state)[inputs.positions], inputs.targets)
+        return self.loss(model.head(self.head)(state)[inputs.positions], inputs.targets)
+
+    def head_rows(self, model: Model, state: State, inputs: Inputs) -> tuple[Tensor, Tensor]:
+        return model.head(self.head).features(state)[inputs.positions], inputs.targets
+
+    def loss(self, outputs: Tensor, answers: Tensor) -> Term:
+        return cross_entropy_term(outputs, answers, self.settings.label_weights)
 
     def chance_loss(self, features: Features) -> float:
-        return entropy(features.batch.targets)
+        return entropy(features.batch.targets, self.settings.label_weights)
 
     def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
         """Probabilities of the tags, a row for each word of the sequence."""
