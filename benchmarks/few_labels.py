@@ -79,7 +79,7 @@ def peer(job: dict[str, Any]) -> dict[str, float]:
     """Runs in the other environment."""
     import torch
     from datasets import Dataset
-    from setfit import SetFitModel, Trainer, TrainingArguments
+    from setfit import SetFitModel, Trainer, TrainingArguments  # type: ignore[import-not-found]
 
     torch.set_num_threads(1)
     names = sorted({label for _, label in job["train"]})

@@ -235,14 +235,14 @@ class _Run:
         return loop
 
     def _announce(self, loop: TrainingLoop) -> None:
-        name = self.setup.task.settings.name
+        name, recipe = self.setup.task.settings.name, self.setup.recipe
         self.setup.callbacks.on_start(
             RunStarted(
                 title=f"{name}, {self._way()}",
                 folder=self.out,
                 parameters=sum(parameter.numel() for parameter in self.learner.parameters()),
-                budget=f"{loop.budget.amount:.0f}steps",
-                warmup=self.setup.recipe.warmup,
+                budget="no steps" if recipe.freeze else f"{loop.budget.amount:.0f}steps",
+                warmup=recipe.warmup,
                 step=loop.step,
             )
         )

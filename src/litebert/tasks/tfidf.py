@@ -8,18 +8,16 @@ them has, and how near they are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from litebert.base.errors import MissingExtraError
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
-
 Texts = Sequence[tuple[str, str | None]]  # a text, or a pair
 Floats = NDArray[np.floating]
+SparseRows = Any  # scipy's
 
 TOKENS = r"(?u)\w+|[^\w\s]"
 C = 10.0  # the best of 1 to 30 on the demo's sentences, at every number of labels or nearly so
@@ -49,7 +47,7 @@ def tfidf_values(train: Texts, values: Sequence[float], texts: Texts) -> Floats:
     return Ridge(ALPHA).fit(learned, values).predict(asked)
 
 
-def _features(train: Texts, texts: Texts) -> tuple[csr_matrix, csr_matrix]:
+def _features(train: Texts, texts: Texts) -> tuple[SparseRows, SparseRows]:
     """Both as sparse rows; words are known from the training texts only."""
     try:
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -60,7 +58,7 @@ def _features(train: Texts, texts: Texts) -> tuple[csr_matrix, csr_matrix]:
     return _rows(words, train), _rows(words, texts)
 
 
-def _rows(words: Any, texts: Texts) -> csr_matrix:
+def _rows(words: Any, texts: Texts) -> SparseRows:
     from scipy.sparse import csr_matrix, hstack
 
     first = words.transform([text for text, _ in texts])
