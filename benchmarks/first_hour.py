@@ -26,9 +26,10 @@ from functools import cache
 from pathlib import Path
 from statistics import mean
 
+from litebert.demos.baseline import baseline_accuracies
+
 from first_hour_tasks import TASKS, load_task
 from litebert.base.budget import parse_budget
-from litebert.demos.baseline import baseline_accuracies
 from litebert.finetuning.choose import choose_recipe
 from litebert.finetuning.finetune import finetune_examples
 from litebert.finetuning.recipe import Recipe

@@ -13,7 +13,6 @@ import litebert
 from litebert.base.errors import LitebertError, SettingsError
 from litebert.base.intervals import Interval
 from litebert.demos import compare, film_reviews, reviews
-from litebert.demos.baseline import baseline_accuracies
 from litebert.demos.charts import bars, line
 from litebert.demos.compare import ALL, BASELINE, Cell, ComparisonPlan, Job
 from litebert.demos.findings import rows_of, verdict
@@ -120,13 +119,6 @@ def test_charts_stand_alone_and_escape_names() -> None:
     assert "a<b" not in drawn
     assert "a&lt;b" in drawn
     assert "chance&lt;" in drawn
-
-
-def test_the_baseline_learns_words_and_is_measured_on_every_set() -> None:
-    texts = ["a good film", "good and warm", "a bad film", "bad and cold"] * 5
-    labels = ["praise", "praise", "blame", "blame"] * 5
-    seen, swapped = (["good story", "bad story"], ["praise", "blame"]), (["good"], ["blame"])
-    assert baseline_accuracies(texts, labels, [seen, swapped]) == [1.0, 0.0]
 
 
 def test_more_time_is_worth_a_larger_model_and_a_closer_look() -> None:

@@ -12,6 +12,7 @@ import typer
 import litebert
 from litebert.cli.live import live_view
 from litebert.cli.training import STOPPED
+from litebert.finetuning.baseline import Baseline
 from litebert.finetuning.finetune import FinetuneReport
 from litebert.inference.exits import read_calibration
 from litebert.inference.predict import to_json_lines
@@ -49,6 +50,13 @@ def _print_seeds(report: FinetuneReport) -> None:
         )
     if report.collapses:
         print(f"{report.collapses} run(s) collapsed")
+    if report.baseline is not None:
+        _print_baseline(report.baseline)
+
+
+def _print_baseline(baseline: Baseline) -> None:
+    print(f"{baseline.name}: {_scores(baseline.part, baseline.scores, baseline.intervals)}")
+    print(f"  {baseline.verdict}")
 
 
 def _scores(

@@ -13,6 +13,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 import torch
@@ -20,7 +21,6 @@ import torch
 from litebert.base.batches import take
 from litebert.base.processes import ProcessPool, cpu_count
 from litebert.base.runtime import keep_freed_memory
-from litebert.demos.baseline import baseline_accuracies
 from litebert.demos.reviews import LABELS, Sentences, read_sentences
 from litebert.finetuning.recipe import Recipe
 from litebert.finetuning.runs import (
@@ -145,17 +145,15 @@ def compare(
 def _baseline(labels: int, seeds: int) -> Cell:
     """TF-IDF with the labels that each seed chooses; all labels are the same for every seed."""
     sentences, found = read_sentences(), list[list[float]]()
-    tests = [
-        ([one.first for one in part], [str(one.label) for one in part])
-        for part in (sentences.dev, sentences.test)
-    ]
+    task, parts = Classification(TASK), (sentences.dev, sentences.test)
     for seed in range(1, seeds + 1):
         if labels == ALL and found:
             found.append(found[0])
             continue
         chosen = [sentences.train[i] for i in sentences.choose(labels, seed)]
-        texts, truth = [one.first for one in chosen], [str(one.label) for one in chosen]
-        found.append(baseline_accuracies(texts, truth, tests))
+        predictions = iter(task.baseline(chosen, [one for part in parts for one in part]))
+        answers = [list(islice(predictions, len(part))) for part in parts]
+        found.append([task.score(*both)["accuracy"] for both in zip(parts, answers, strict=True)])
     dev, test = map(list, zip(*found, strict=True))
     return Cell(BASELINE, labels, None, [], dev, test)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from litebert.finetuning.recipe_rule import (
     PAPER,
     SMALL,
     DataFacts,
+    Method,
     StartFacts,
     Training,
     choose_by_rule,
@@ -47,11 +49,20 @@ def choose_recipe(
         if "max_length" in parse_overrides(overrides):  # refused later if too long
             return recipe
         return recipe.model_copy(update={"max_length": min(recipe.max_length, encoder.positions)})
-    choice = choose_by_rule(data_facts(data, tokenizer), encoder)
+    choice = choose_by_rule(data_facts(data, tokenizer), encoder, _asked_method(overrides))
     say("a recipe that fits the data (--set KEY=VALUE changes any of it):")
     for reason in choice.reasons:
         say(f"  {reason}")
     return build_recipe(choice.settings, overrides, f"recipe for {task}")
+
+
+def _asked_method(overrides: Sequence[str]) -> Method | None:
+    """What the user says of it: with `contrastive=false` all learns."""
+    asked = parse_overrides(overrides)
+    for method in get_args(Method):
+        if asked.get(method) is True:
+            return method
+    return "whole" if asked.get("contrastive") is False else None
 
 
 def data_facts(data: TaskData, tokenizer: Tokenizer) -> DataFacts:
@@ -61,10 +72,12 @@ def data_facts(data: TaskData, tokenizer: Tokenizer) -> DataFacts:
     sample = data.train if measured else random.Random(0).sample(data.train, MEASURED)
     lengths = task.features(sample, tokenizer).batch.lengths
     dev = next(iter(data.dev.values()), [])
+    labels = len(data.settings.labels) if task.contrasts else 0
     return DataFacts(
         form=task.form(data.train), train=len(data.train), dev=len(dev),
         numeric=not data.settings.labels,
         length=int(np.quantile(lengths, COVERED, method="higher")),
+        of_a_label=len(data.train) / labels if labels else None,
     )  # fmt: skip
 
 

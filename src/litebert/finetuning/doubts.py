@@ -67,5 +67,7 @@ def _compared(task: Task, scores: Scores, trivial: Scores) -> str:
 
 def before_training(recipe: Recipe, per_epoch: int, dev: int) -> list[str]:
     """All that can be said before a run."""
-    found = (too_few_steps(recipe.steps_of(per_epoch)), dev_too_small(dev, recipe.keep))
+    few = None if recipe.fits_head else too_few_steps(recipe.steps_of(per_epoch))
+    keep = "last" if recipe.freeze else recipe.keep  # there is one evaluation only
+    found = (few, dev_too_small(dev, keep))
     return [warning for warning in found if warning is not None]

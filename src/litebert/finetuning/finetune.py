@@ -30,6 +30,7 @@ from litebert.base.files import (
 from litebert.base.intervals import over_seeds
 from litebert.base.runtime import default_device, keep_freed_memory
 from litebert.base.settings import load_record
+from litebert.finetuning.baseline import Baseline, measure_baseline
 from litebert.finetuning.choose import choose_recipe
 from litebert.finetuning.doubts import before_training
 from litebert.finetuning.feature_cache import cached_features, checksum
@@ -78,6 +79,7 @@ class FinetuneReport:
     dev: dict[str, int]
     truncated: int  # training examples that lost text to fit
     windowed: int  # training examples that are read in several windows
+    baseline: Baseline | None = None  # TF-IDF and a linear model on the same examples
 
     @classmethod
     def load(cls, path: Path) -> FinetuneReport:
@@ -118,6 +120,8 @@ def finetune(
     overflow: str = "truncate",
     seeds: int = 1,
     retry: Retry = "no",
+    freeze: bool = False,
+    baseline: bool = True,
     keep_all: bool = False,
     search: str | None = None,
     callbacks: Iterable[Callback] = (),
@@ -146,6 +150,8 @@ def finetune(
         overflow: Texts beyond max_length: truncate them, or stride (read them in windows).
         seeds: Runs from different seeds; the best is kept.
         retry: A collapsed run is repeated: no, with another seed, or a lower learning_rate.
+        freeze: A linear probe: the encoder stays as it is, and only the head is fitted, in seconds.
+        baseline: Train TF-IDF and a linear model on the same examples, to be seen beside.
         keep_all: Keep every seed's model.
         search: Try learning rates and poolings first, within a time (5m) or a number of runs (12).
         callbacks: Told of the run's events (train/callbacks.py).
@@ -161,19 +167,20 @@ def finetune(
     source = DataSource.build(data, train, dev, columns, level, repair)
     found = open_data(task, source, heard.on_message)
     start = Model.load(folder)
+    overrides = [*overrides, "freeze=true"] if freeze else overrides
     chosen = choose_recipe(
         start, folder, found, open_tokenizer(folder), recipe, overrides, heard.on_message
     )
     return finetune_examples(
         start, folder, found, chosen, Path(out), overflow=overflow, seeds=seeds, retry=retry,
-        keep_all=keep_all, search=search, callbacks=heard,
+        baseline=baseline, keep_all=keep_all, search=search, callbacks=heard,
     )  # fmt: skip
 
 
 def finetune_examples(
     start: Model, folder: Path, data: TaskData, recipe: Recipe, out: Path, *,
-    overflow: str = "truncate", seeds: int = 1, retry: Retry = "no", keep_all: bool = False,
-    search: str | None = None, callbacks: Callback | None = None,
+    overflow: str = "truncate", seeds: int = 1, retry: Retry = "no", baseline: bool = False,
+    keep_all: bool = False, search: str | None = None, callbacks: Callback | None = None,
 ) -> Finetuned:  # fmt: skip
     """The same for examples at hand, from a model at hand whose tokenizer is in `folder`."""
     callbacks = callbacks or Callback()
@@ -220,7 +227,7 @@ def finetune_examples(
         _tell_lengths(setup.task, setup.train.features, len(data.train), callbacks)
         for warning in before_training(recipe, setup.steps_per_epoch, dev):
             callbacks.on_message(warning)
-        return _all_seeds(setup, out, run, seeds, retry, keep_all)
+        return _all_seeds(setup, out, run, seeds, retry, baseline, keep_all)
 
 
 def _task(data: TaskData, recipe: Recipe, overflow: str, say: Say = quiet) -> Task:
@@ -270,8 +277,9 @@ def _tell_lengths(task: Task, features: Features, examples: int, callbacks: Call
 
 
 def _all_seeds(
-    setup: RunSetup, out: Path, run: dict[str, Any], seeds: int, retry: Retry, keep_all: bool
-) -> Finetuned:
+    setup: RunSetup, out: Path, run: dict[str, Any], seeds: int, retry: Retry, baseline: bool,
+    keep_all: bool,
+) -> Finetuned:  # fmt: skip
     results: list[tuple[RunResult, Path]] = []
     collapses = 0
     for seed in range(1, seeds + 1):
@@ -282,11 +290,12 @@ def _all_seeds(
         results.append(tries[-1])
     metric = setup.task.settings.metrics[0]
     best, folder = max(results, key=lambda pair: pair[0].value(metric))
-    report = _report(setup, [result for result, _ in results], metric, collapses)
     if os.path.isdir(folder / MODEL):  # else it was the best before, and is there already
         with new_folder(out / MODEL, overwrite=True) as scratch:
             shutil.copytree(folder / MODEL, scratch, dirs_exist_ok=True)
             write_finetuned_card(scratch, setup, best, len(results))
+    beside = measure_baseline(setup, out / MODEL) if baseline else None
+    report = _report(setup, [result for result, _ in results], metric, collapses, beside)
     write_atomic(out / REPORT, json_text(asdict(report)).encode())
     save_run(out, {**run, "finished": True, "best": best.seed})
     if not keep_all:
@@ -321,8 +330,9 @@ def _one_seed(
 
 
 def _report(
-    setup: RunSetup, results: list[RunResult], metric: str, collapses: int
-) -> FinetuneReport:
+    setup: RunSetup, results: list[RunResult], metric: str, collapses: int,
+    baseline: Baseline | None,
+) -> FinetuneReport:  # fmt: skip
     values = [result.value(metric) for result in results]
     summary, features = over_seeds(values), setup.train.features
     return FinetuneReport(
@@ -330,5 +340,5 @@ def _report(
         median=summary.median, deviation=summary.deviation, best=max(values), collapses=collapses,
         train=len(setup.train.examples),
         dev={name: len(part.examples) for name, part in setup.dev.items()},
-        truncated=features.truncated, windowed=features.windowed,
+        truncated=features.truncated, windowed=features.windowed, baseline=baseline,
     )  # fmt: skip

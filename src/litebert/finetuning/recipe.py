@@ -62,6 +62,20 @@ class Recipe(Settings):
         description="SQuAD 2.0: the paper's head, which stays ours; off: one transformers has",
     )
     exits: bool = Field(default=False, description="a head at every depth, for early exit (PABEE)")
+    freeze: bool = Field(
+        default=False,
+        description="a linear probe: the encoder stays as it is, and the head's last layer is "
+        "fitted to what it says of the examples (no steps, no learning rate)",
+    )
+    contrastive: bool = Field(
+        default=False,
+        description="for few labels: first draw texts of one label together and those of two "
+        "apart (the steps), then fit the head as `freeze` does; SetFit's way",
+    )
+    class_weights: Literal["none", "balanced"] = Field(
+        default="none",
+        description="of labels in the loss; balanced: rare ones count as frequent ones",
+    )
     evaluations: int = Field(default=5, ge=1, description="on the dev set, evenly spaced")
     keep: Literal["best", "last"] = Field(
         default="best", description="the model of which evaluation; of tied ones the later"
@@ -76,11 +90,18 @@ class Recipe(Settings):
     def _one_duration(self) -> Self:
         if self.epochs is None and self.steps is None:
             raise ValueError("say how long: epochs or steps")
+        if self.freeze and self.contrastive:
+            raise ValueError("freeze and contrastive: a frozen encoder learns no pairs; choose one")
         return self
 
     def steps_of(self, per_epoch: int) -> int:
         """How many steps it takes where an epoch has so many."""
         return self.steps or max(round((self.epochs or 1) * per_epoch), 1)
+
+    @property
+    def fits_head(self) -> bool:
+        """Whether the head is fitted on the frozen encoder, rather than trained with it."""
+        return self.freeze or self.contrastive
 
     @property
     def optimizer(self) -> OptimizerSettings:

@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 from litebert.tasks.task import Form
 
+Method = Literal["whole", "freeze", "contrastive"]  # what learns: all, the head alone, pairs first
 Training = Literal["small", "sentence", "published"]  # how an encoder was trained
 
 SMALL, PAPER = (
@@ -33,6 +34,8 @@ SMALL_RATE = 0.128  # learning rate of a small encoder, times its width
 HIGHEST_RATE = 2e-3
 SMALL_DROPOUT = 0.2  # in a small encoder of few examples
 BATCHES = (16, 32)  # sequences a step, of few and of many examples
+FEW_OF_A_LABEL = 64  # texts; up to so many, contrastive pairs come before the head
+CONTRASTIVE = {"batch_size": 32, "steps": 60, "learning_rate": 1e-4}  # measured: the log
 ENOUGH_DEV = 200  # examples; fewer measure no closer than 7 points, and the luckiest would win
 ROUND = 32  # lengths are multiples of it
 COVERED = 0.99  # of the sequences fit whole
@@ -47,6 +50,7 @@ class DataFacts:
     dev: int
     numeric: bool  # a number is predicted, not a label
     length: int  # tokens that COVERED of the sequences have at most
+    of_a_label: float | None = None  # examples; None where labels are not drawn together
 
 
 @dataclass(frozen=True)
@@ -84,16 +88,12 @@ FORMS: dict[Form, _FormRule] = {
 }
 
 
-def choose_by_rule(data: DataFacts, start: StartFacts) -> Choice:
-    """The recipe for these examples and this encoder."""
+def choose_by_rule(data: DataFacts, start: StartFacts, method: Method | None = None) -> Choice:
+    """The recipe for these examples and this encoder; `method` where the user has chosen it."""
     settings: dict[str, Any] = {}
     reasons: list[str] = []
-    for part in (
-        _duration(data),
-        _learning(data, start),
-        _pooling(data, start),
-        _length(data, start),
-    ):
+    method = method or choose_method(data, start)
+    for part in (*_training(data, start, method), _length(data, start)):
         settings |= part[0]
         reasons += [part[1]] if part[1] else []
     if data.dev < ENOUGH_DEV:
@@ -105,6 +105,36 @@ def choose_by_rule(data: DataFacts, start: StartFacts) -> Choice:
 
 
 Part = tuple[dict[str, Any], str]
+
+
+def choose_method(data: DataFacts, start: StartFacts) -> Method:
+    """Pairs first where labels are few and the encoder's vectors mean something from the start."""
+    few = data.of_a_label is not None and data.of_a_label <= FEW_OF_A_LABEL
+    return "contrastive" if few and start.training == "sentence" else "whole"
+
+
+def _training(data: DataFacts, start: StartFacts, method: Method) -> list[Part]:
+    if method == "freeze":
+        return [_probe(data)]
+    if method == "contrastive":
+        return [_contrast(data)]
+    return [_duration(data), _learning(data, start), _pooling(data, start)]
+
+
+def _probe(data: DataFacts) -> Part:
+    pairs = data.form == "pair"
+    how = "two texts are compared by their means" if pairs else "a text's vector is its mean"
+    settings = {"freeze": True, "pooling": "mean", "bi_encoder": pairs}
+    return settings, f"the encoder is frozen, and only the head is fitted; {how}"
+
+
+def _contrast(data: DataFacts) -> Part:
+    steps, batch = CONTRASTIVE["steps"], CONTRASTIVE["batch_size"]
+    why = (
+        f"contrastive pairs before the head, {steps} steps of {batch} texts: up to "
+        f"{FEW_OF_A_LABEL} examples a label are few, and make many pairs (--set contrastive=false)"
+    )
+    return {**CONTRASTIVE, "contrastive": True, "pooling": "mean"}, why
 
 
 def _duration(data: DataFacts) -> Part:

@@ -26,8 +26,10 @@ from litebert.base.runtime import resolve_precision
 from litebert.base.settings import load_record
 from litebert.configs.schema import CheckpointSettings, EvaluationSettings
 from litebert.finetuning.batches import Batches
+from litebert.finetuning.contrastive import ContrastiveBatches, ContrastivePairs
 from litebert.finetuning.doubts import why_doubtful, why_nothing
 from litebert.finetuning.exits import ExitLearner
+from litebert.finetuning.linear_probe import fit_head
 from litebert.finetuning.recipe import Recipe
 from litebert.inference.calibrate import calibrate
 from litebert.inference.exits import write_calibration
@@ -172,11 +174,15 @@ class _Run:
     def __init__(self, setup: RunSetup, seed: int, out: Path, learning_rate: float) -> None:
         self.setup, self.seed, self.out, self.learning_rate = setup, seed, out, learning_rate
         self.model = new_model(setup.start, setup.task, setup.recipe, seed).to(setup.group.device)
-        self.learner = (
-            ExitLearner(self.model, setup.task) if setup.task.settings.exits
-            else Learner(self.model, [setup.task])
-        )  # fmt: skip
-        self.batches = Batches(setup.train.features.batch, setup.recipe.batch_size, seed)
+        recipe, batch = setup.recipe, setup.train.features.batch
+        self.batches: Batches | ContrastiveBatches = Batches(batch, recipe.batch_size, seed)
+        self.learner = Learner(self.model, [setup.task])
+        if recipe.contrastive:
+            self.batches = ContrastiveBatches(batch, recipe.batch_size, seed)
+            self.learner = Learner(self.model, [ContrastivePairs()])
+            self.model.heads.requires_grad_(False)
+        elif setup.task.settings.exits:
+            self.learner = ExitLearner(self.model, setup.task)
         self.kept, self.enough, self.diverged = _Kept(), False, False
         self.checkpoints = Checkpoints(out / CHECKPOINTS, keep=1)
         self.losses = _RecentLosses()
@@ -186,7 +192,7 @@ class _Run:
         loop = self._loop()
         self._announce(loop)
         try:
-            finished = loop.run() or self.enough
+            finished = self._probe(loop) if self.setup.recipe.freeze else loop.run() or self.enough
         except DivergedError:
             finished = self.diverged = True
             self._evaluate(loop)
@@ -204,6 +210,11 @@ class _Run:
         write_atomic(self.out / RESULT, json_text(asdict(result)).encode())
         shutil.rmtree(self.out / CHECKPOINTS, ignore_errors=True)
         return result
+
+    def _probe(self, loop: TrainingLoop) -> bool:
+        """A frozen encoder: no step, and an evaluation fits the head."""
+        loop.evaluate_now()
+        return True
 
     def _loop(self) -> TrainingLoop:
         setup, recipe = self.setup, self.setup.recipe
@@ -238,21 +249,32 @@ class _Run:
         return loop
 
     def _announce(self, loop: TrainingLoop) -> None:
-        name = self.setup.task.settings.name
+        name, recipe = self.setup.task.settings.name, self.setup.recipe
         self.setup.callbacks.on_start(
             RunStarted(
-                title=f"{name}, seed {self.seed}, learning rate {self.learning_rate:g}",
+                title=f"{name}, {self._way()}",
                 folder=self.out,
                 parameters=sum(parameter.numel() for parameter in self.learner.parameters()),
-                budget=f"{loop.budget.amount:.0f}steps",
-                warmup=self.setup.recipe.warmup,
+                budget="no steps" if recipe.freeze else f"{loop.budget.amount:.0f}steps",
+                warmup=recipe.warmup,
                 step=loop.step,
             )
         )
 
+    def _way(self) -> str:
+        if self.setup.recipe.freeze:
+            return "linear probe on the frozen encoder"
+        contrastive = "contrastive pairs, " if self.setup.recipe.contrastive else ""
+        return f"{contrastive}seed {self.seed}, learning rate {self.learning_rate:g}"
+
     def _evaluate(self, loop: TrainingLoop) -> Evaluation:
         """Scores on dev; the best model is kept, or the last."""
         task, recipe = self.setup.task, self.setup.recipe
+        if recipe.fits_head:
+            fit_head(
+                task, self.model, self.setup.train.features,
+                precision=recipe.precision, max_tokens=recipe.micro_batch_tokens,
+            )  # fmt: skip
         scores: dict[str, Scores] = {}
         answers: list[list[Any]] = []
         all_alike = False
@@ -299,7 +321,8 @@ class _Run:
             return "its loss was not finite any more"
         if self.kept.all_alike:
             return "its best model gives every dev example the same answer"
-        if chance is not None and loss > UNMOVED * chance:
+        fitted = self.setup.recipe.fits_head  # the loss is not the head's
+        if chance is not None and not fitted and loss > UNMOVED * chance:
             return f"its training loss of {loss:.3f} is that of chance ({chance:.3f})"
         dev = len(self.setup.first_dev.examples)
         return why_nothing(self.setup.task, self._scores(), self._trivial, dev)

@@ -8,6 +8,7 @@ whoever happens to hold few masked tokens or no sentence pair at all. Pretrainin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -53,9 +54,13 @@ class Objective(Protocol):
         ...
 
 
-def cross_entropy_term(logits: Tensor, labels: Tensor) -> Term:
-    """Cross-entropy where there is a label (not negative), and how many are predicted correctly."""
+def cross_entropy_term(logits: Tensor, labels: Tensor, weights: Sequence[float] = ()) -> Term:
+    """Cross-entropy where there is a label (not negative), and how many are predicted correctly.
+
+    `weights` of the labels, where they do not count alike.
+    """
     asked = labels >= 0
     logits, labels = logits[asked].float(), labels[asked]
-    loss = F.cross_entropy(logits, labels, reduction="sum")
+    weight = logits.new_tensor(weights) if weights else None
+    loss = F.cross_entropy(logits, labels, weight, reduction="sum")
     return Term(loss, ((logits.argmax(-1) == labels).sum(),))

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from litebert.base.errors import FormatError
-from litebert.model.inputs import Inputs
-from litebert.model.layout import State
 from litebert.model.model import Model
 from litebert.model.objective import cross_entropy_term
 from litebert.tasks.features import NO_LABEL, Features, entropy
@@ -26,7 +24,17 @@ from litebert.tasks.metrics.classification import (
 from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role
 from litebert.tasks.readers.rows import Row
 from litebert.tasks.task import Prediction, Scores, Term
-from litebert.tasks.texts import LABEL, PAIR, TEXT, Examples, TextExample, TextSettings, TextTask
+from litebert.tasks.texts import (
+    LABEL,
+    PAIR,
+    TEXT,
+    Examples,
+    TextExample,
+    TextSettings,
+    TextTask,
+    both_texts,
+)
+from litebert.tasks.tfidf import tfidf_probabilities
 
 MAX_LABELS = 1000
 INTEGER = re.compile(r"-?\d{1,18}")
@@ -44,6 +52,7 @@ class Classification(TextTask[LabelPrediction]):
     """Classify texts."""
 
     kind = "classify"
+    contrasts = True
     known_metrics = CLASSIFICATION_METRICS
     no_label = NO_LABEL
     trivial_answer = "always the most frequent label"
@@ -88,12 +97,17 @@ class Classification(TextTask[LabelPrediction]):
     def target_of(self, example: TextExample) -> int:
         return self._number.get(str(example.label), NO_LABEL)
 
-    def term(self, model: Model, state: State, inputs: Inputs, depth: int | None = None) -> Term:
-        labels = inputs.labels[:: inputs.batch.group_size]
-        return cross_entropy_term(self.logits(model, state, depth), labels)
+    def loss(self, outputs: Tensor, answers: Tensor) -> Term:
+        return cross_entropy_term(outputs, answers, self.settings.label_weights)
 
     def chance_loss(self, features: Features) -> float:
-        return entropy(features.batch.labels[:: features.batch.group_size])
+        labels = features.batch.labels[:: features.batch.group_size]
+        return entropy(labels, self.settings.label_weights)
+
+    def plain_rows(self, train: Examples, examples: Examples) -> NDArray[np.floating]:
+        labels = list(map(self.target_of, train))
+        texts, classes = both_texts(examples), len(self.settings.labels)
+        return tfidf_probabilities(both_texts(train), labels, texts, classes)
 
     def probabilities(self, logits: Tensor) -> Tensor:
         return logits.softmax(-1)
@@ -131,6 +145,7 @@ class PairClassification(Classification):
     """Classify pairs of texts."""
 
     kind = "pair"
+    contrasts = False
 
     @property
     def needs_pairs(self) -> bool:

@@ -107,7 +107,11 @@ def join_features(parts: Sequence[Features]) -> Features:
     )
 
 
-def entropy(labels: NDArray[np.integer]) -> float:
-    """The mean cross-entropy of one who knows only how often each label occurs."""
-    fractions = np.unique(labels, return_counts=True)[1] / max(len(labels), 1)
-    return float(-(fractions * np.log(fractions)).sum())
+def entropy(labels: NDArray[np.integer], weights: Sequence[float] = ()) -> float:
+    """The mean cross-entropy of one who knows only how often each label occurs (and weighs)."""
+    found, counts = np.unique(labels, return_counts=True)
+    fractions = counts / max(len(labels), 1)
+    if weights:
+        fractions = fractions * np.array([weights[label] if label >= 0 else 0.0 for label in found])
+        fractions = fractions[fractions > 0]
+    return float(-(fractions * np.log(fractions / fractions.sum())).sum())

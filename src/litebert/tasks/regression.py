@@ -16,16 +16,23 @@ from torch import Tensor
 
 from litebert.base.batches import Batch
 from litebert.base.errors import FormatError
-from litebert.model.inputs import Inputs
-from litebert.model.layout import State
-from litebert.model.model import Model
 from litebert.tasks.features import Features
 from litebert.tasks.metrics.correlation import CORRELATION_METRICS
 from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role, candidates
 from litebert.tasks.readers.rows import Row
 from litebert.tasks.readers.text_file import Say
 from litebert.tasks.task import Prediction, Term
-from litebert.tasks.texts import LABEL, PAIR, TEXT, Examples, TextExample, TextSettings, TextTask
+from litebert.tasks.texts import (
+    LABEL,
+    PAIR,
+    TEXT,
+    Examples,
+    TextExample,
+    TextSettings,
+    TextTask,
+    both_texts,
+)
+from litebert.tasks.tfidf import tfidf_values
 
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*", re.ASCII)
 
@@ -91,13 +98,15 @@ class Regression(TextTask[ValuePrediction]):
     def count(self, batch: Batch) -> int:
         return int(np.isfinite(batch.labels).sum())
 
-    def term(self, model: Model, state: State, inputs: Inputs, depth: int | None = None) -> Term:
+    def loss(self, outputs: Tensor, answers: Tensor) -> Term:
         """The squared error."""
-        labels = inputs.labels[:: inputs.batch.group_size]
-        known = labels.isfinite()
-        values = self.logits(model, state, depth).squeeze(-1)[known]
-        loss = F.mse_loss(values, labels[known], reduction="sum")
-        return Term(loss)
+        known = answers.isfinite()
+        values = outputs.squeeze(-1)[known]
+        return Term(F.mse_loss(values, answers[known], reduction="sum"))
+
+    def plain_rows(self, train: Examples, examples: Examples) -> NDArray[np.floating]:
+        values = list(map(self.target_of, train))
+        return tfidf_values(both_texts(train), values, both_texts(examples))[:, None]
 
     def chance_loss(self, features: Features) -> float:
         return float(np.var(features.batch.labels[:: features.batch.group_size]))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from litebert.base.batches import Batch
 from litebert.base.errors import FormatError, SettingsError
@@ -112,6 +113,7 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
     kind = "tag"
     settings_class = TaskSettings
     head = "token_classification"
+    fits_head = True
     trivial_answer = "the most frequent tag for every word"
     exit_rules = EXIT_RULES
 
@@ -212,11 +214,16 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
         return np.unique(batch.positions)
 
     def term(self, model: Model, state: State, inputs: Inputs, depth: int | None = None) -> Term:
-        logits = model.head(self.head, depth)(state)[inputs.positions]
-        return cross_entropy_term(logits, inputs.targets)
+        return self.loss(model.head(self.head, depth)(state)[inputs.positions], inputs.targets)
+
+    def head_rows(self, model: Model, state: State, inputs: Inputs) -> tuple[Tensor, Tensor]:
+        return model.head(self.head).features(state)[inputs.positions], inputs.targets
+
+    def loss(self, outputs: Tensor, answers: Tensor) -> Term:
+        return cross_entropy_term(outputs, answers, self.settings.label_weights)
 
     def chance_loss(self, features: Features) -> float:
-        return entropy(features.batch.targets)
+        return entropy(features.batch.targets, self.settings.label_weights)
 
     def outputs(
         self, model: Model, state: State, inputs: Inputs, depth: int | None = None

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
+from torch import Tensor
 
 from litebert.base.batches import Batch
 from litebert.base.errors import SettingsError
@@ -41,6 +42,7 @@ Outputs = list[Output]
 Scores = dict[str, float]
 Form = Literal["text", "pair", "words", "passage", "options"]  # what an example asks about
 EXIT_RULES = ("depth", "patience", "confidence")  # of kinds that say how likely labels are
+SHOWN = 10  # weights of labels
 TASK_KEY = "litebert_task"  # where a model folder's config.json keeps the settings
 
 
@@ -54,6 +56,9 @@ class TaskSettings(Settings):
     kind: str = Field(description="a row of the registry of kinds")
     metrics: tuple[str, ...] = Field(description="the first one chooses the best model")
     labels: tuple[str, ...] = ()
+    label_weights: tuple[float, ...] = Field(
+        default=(), description="of the labels in the loss; none: all alike"
+    )
     max_length: int = Field(default=128, ge=8, description="tokens of a sequence, at most")
     exits: bool = Field(default=False, description="there is a head at every depth")
 
@@ -107,6 +112,10 @@ class Task(Objective, Protocol[S, E, P]):
     exit_rules: ClassVar[tuple[str, ...]] = ()  # by which a sequence may exit early
     overflow_hint: ClassVar[str] = ""  # what else can be done about texts that are too long
     trivial_answer: ClassVar[str]  # what `trivial` predicts, in words
+    fits_head: ClassVar[bool] = False  # on a frozen encoder: it has `head_rows` and `loss`
+    contrasts: ClassVar[bool] = (
+        False  # the vectors of examples with the same label can be drawn near
+    )
     weight, counters, count_offset = 1.0, ACCURACY, 0
     name: str  # that of the settings, as metrics.jsonl names the loss
     settings: S
@@ -197,10 +206,26 @@ class Task(Objective, Protocol[S, E, P]):
         """The task as a recipe wants it: the settings that both know; `say` is told of choices."""
         if recipe.get("exits") and not self.exit_rules:
             raise SettingsError(f"exits=true: tasks of kind {self.kind} have no heads to exit by")
+        for setting, possible in (("freeze", self.fits_head), ("contrastive", self.contrasts)):
+            if recipe.get(setting) and not possible:
+                raise SettingsError(f"{setting} = true: not for tasks of the kind {self.kind}")
         known = {name: recipe[name] for name in recipe if name in type(self.settings).model_fields}
+        if recipe.get("class_weights") == "balanced":
+            known["label_weights"] = self._balanced_weights(train, say)
         return type(self)(
             type(self.settings).build({**self.settings.model_dump(), **known}, "task")
         )
+
+    def _balanced_weights(self, train: Sequence[E], say: Say) -> tuple[float, ...]:
+        """Every label weighs the same in all, and an answer 1 in the mean."""
+        counts = Counter(label for example in train for label in self.labels_of(example))
+        if not counts:
+            raise SettingsError(f"class_weights = balanced: the kind {self.kind} has no labels")
+        weights = {name: counts.total() / (len(counts) * count) for name, count in counts.items()}
+        shown = ", ".join(f"{name} {weight:.2f}" for name, weight in list(weights.items())[:SHOWN])
+        more = f" and {len(weights) - SHOWN} more" if len(weights) > SHOWN else ""
+        say(f"class weights, so that all labels count alike: {shown}{more}")
+        return tuple(weights.get(label, 1.0) for label in self.settings.labels)
 
     def features(self, examples: Sequence[E], tokenizer: Tokenizer) -> Features:
         """The sequences of some examples."""
@@ -217,6 +242,14 @@ class Task(Objective, Protocol[S, E, P]):
     def term(self, model: Model, state: State, inputs: Inputs, depth: int | None = None) -> Term:
         """The summed loss, and how many answers are correct; of the head at a `depth`."""
         ...
+
+    def head_rows(self, model: Model, state: State, inputs: Inputs) -> tuple[Tensor, Tensor]:
+        """What the head's last layer reads, a row an answer, and the answers; if `fits_head`."""
+        raise NotImplementedError
+
+    def loss(self, outputs: Tensor, answers: Tensor) -> Term:
+        """The summed loss of what the head's last layer says to such rows; if `fits_head`."""
+        raise NotImplementedError
 
     def chance_loss(self, features: Features) -> float | None:
         """The mean loss of one who knows only how often each answer occurs, where it is known."""
@@ -260,6 +293,14 @@ class Task(Objective, Protocol[S, E, P]):
     def trivial(self, train: Sequence[E], examples: Sequence[E]) -> list[P]:
         """Predictions that take no encoder: what a model must be better than to have learned."""
         ...
+
+    def baseline(self, train: Sequence[E], examples: Sequence[E]) -> list[P] | None:
+        """Predictions of a plain model without an encoder, trained on `train`; if there is one."""
+        return None
+
+    def difference(self, examples: Sequence[E], ours: Sequence[P], others: Sequence[P]) -> Interval:
+        """By how much the first predictions are better (first metric); of kinds with a baseline."""
+        raise NotImplementedError
 
     def is_better(self, scores: Scores, trivial: Scores) -> bool:
         """Whether scores are above those of the trivial predictions."""

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from litebert.base.batches import Batch
 from litebert.base.errors import InputError, SettingsError
-from litebert.base.intervals import Interval, Metric, bootstrap
+from litebert.base.intervals import Interval, Metric, bootstrap, bootstrap_difference
 from litebert.base.ragged import IntArray
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
@@ -28,7 +28,7 @@ from litebert.tasks.features import Features, Ids, Sequences, encode_all
 from litebert.tasks.readers.column_mapping import Role, role
 from litebert.tasks.readers.rows import Row, Table
 from litebert.tasks.readers.text_file import Say
-from litebert.tasks.task import EXIT_RULES, Form, Outputs, P, Scores, Task, TaskSettings
+from litebert.tasks.task import EXIT_RULES, Form, Outputs, P, Scores, Task, TaskSettings, Term
 from litebert.text.tokenizer import Tokenizer
 
 Pooling = Literal["first", "mean"]
@@ -85,6 +85,7 @@ class TextTask(Task[TextSettings, TextExample, P]):
     """Predict something of a text or a pair of texts."""
 
     settings_class = TextSettings
+    fits_head = True
     overflow_hint = ", --overflow stride to read them in windows"
     known_metrics: ClassVar[dict[str, Metric]]
     label_type: ClassVar[DTypeLike] = np.int64
@@ -172,6 +173,8 @@ class TextTask(Task[TextSettings, TextExample, P]):
 
     def configured(self, recipe: Mapping[str, Any], train: Examples, say: Say) -> Self:
         """As the recipe says; but a lone text has no other to be compared with."""
+        if recipe.get("contrastive"):
+            recipe = {**recipe, "pooling": "mean"}  # means are what is drawn together
         if recipe.get("bi_encoder"):
             if train[0].second is None:
                 recipe = {**recipe, "bi_encoder": False, "pooling": "mean"}
@@ -240,6 +243,13 @@ class TextTask(Task[TextSettings, TextExample, P]):
     def reads(self, batch: Batch) -> IntArray | None:
         return batch.starts if self.head == "classification" else None
 
+    def term(self, model: Model, state: State, inputs: Inputs, depth: int | None = None) -> Term:
+        labels = inputs.labels[:: inputs.batch.group_size]
+        return self.loss(self.logits(model, state, depth), labels)
+
+    def head_rows(self, model: Model, state: State, inputs: Inputs) -> tuple[Tensor, Tensor]:
+        return model.head(self.head).features(state), inputs.labels[:: inputs.batch.group_size]
+
     def logits(self, model: Model, state: State, depth: int | None = None) -> Tensor:
         """What the head says of each example's sequence, or pair of them."""
         return model.head(self.head, depth)(state).float()
@@ -278,6 +288,26 @@ class TextTask(Task[TextSettings, TextExample, P]):
     def intervals(self, examples: Examples, predictions: Sequence[P]) -> dict[str, Interval]:
         both = self.to_numbers(examples, predictions)
         return {name: bootstrap(self.known_metrics[name], *both) for name in self.settings.metrics}
+
+    @abstractmethod
+    def plain_rows(self, train: Examples, examples: Examples) -> NDArray[np.floating]:
+        """What TF-IDF and a linear model say of examples, in rows as `probabilities` has them."""
+
+    def baseline(self, train: Examples, examples: Examples) -> list[P]:
+        rows = self.plain_rows(train, examples)
+        return [self.to_prediction(one.id, row) for one, row in zip(examples, rows, strict=True)]
+
+    def difference(self, examples: Examples, ours: Sequence[P], others: Sequence[P]) -> Interval:
+        labels, first = self.to_numbers(examples, ours)
+        second = list(map(self.number_of, others))
+        return bootstrap_difference(
+            self.known_metrics[self.settings.metrics[0]], labels, first, second
+        )
+
+
+def both_texts(examples: Examples) -> list[tuple[str, str | None]]:
+    """The text or the pair of each example."""
+    return [(example.first, example.second) for example in examples]
 
 
 def fit_pair(first: int, second: int, room: int) -> tuple[int, int]:

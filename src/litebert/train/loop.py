@@ -190,7 +190,7 @@ class TrainingLoop:
         after, every = self.progress(), self.evaluation.every
         due = _evaluations(after, every) > _evaluations(before, every)
         if (due and self.group.broadcast_object(self._can_afford_evaluation())) or after >= 1:
-            self._evaluate()
+            self.evaluate_now()
         steps = self.checkpoint.every
         late = time.monotonic() - self._saved > SAVE_EVERY
         if after < 1 and (late if steps is None else self.step % steps == 0):
@@ -200,7 +200,8 @@ class TrainingLoop:
         waited = time.monotonic() - self._evaluated
         return self.budget.kind != "seconds" or waited > EVALUATION_COST * self._evaluation_cost
 
-    def _evaluate(self) -> None:
+    def evaluate_now(self) -> None:
+        """Evaluate, write it down and tell of it."""
         started = time.monotonic()
         found = self.evaluate()
         took = time.monotonic() - started
