@@ -21,16 +21,17 @@ from litebert.model.model import Model
 from litebert.tasks.classification import Classification
 from litebert.tasks.features import NO_LABEL, Sequences, encode_all
 from litebert.tasks.readers.column_mapping import ColumnMapping
-from litebert.tasks.readers.rows import is_table
-from litebert.tasks.readers.text_file import quiet, read_lines
+from litebert.tasks.readers.formats import format_of_name, format_of_text
+from litebert.tasks.readers.text_file import Say, quiet, read_lines, read_text
 from litebert.text.tokenizer import Tokenizer
 
 MIN_LENGTH = 3
+Texts = str | Path | Sequence[str]  # a file of them, or they themselves
 
 
 def embed(
-    model: str | Path, input: str | Path, out: str | Path, *, pooling: str = "mean",
-    max_length: int = 128, column: str | None = None,
+    model: str | Path, input: Texts, out: str | Path, *,
+    pooling: str = "mean", max_length: int = 128, column: str | None = None, say: Say = quiet,
 ) -> NDArray[np.float32]:  # fmt: skip
     """Turn the texts of a file into vectors, for search and clustering; no labels needed.
 
@@ -38,11 +39,14 @@ def embed(
 
     Args:
         model: A run, or any model folder with a tokenizer in it.
-        input: Texts: one a line, or a table (.csv, .tsv, .jsonl, .parquet) with a column of them.
+        input: Texts: a file with one a line, a table (.csv, .tsv, .jsonl, .json, .parquet) with a
+            column of them, or "-" for standard input; in Python also a list of them.
         out: Where the vectors go, as a .npy file.
         pooling: `mean` of all tokens of a text, or `first`, its [CLS].
         max_length: Tokens of a text, at most; the rest is cut off.
-        column: The column of a table that is the text, where its name does not say so.
+        column: The column of a table that is the text, by its name or its number from 0, where
+            its name does not say so.
+        say: Told what the user should know, a sentence each.
 
     Returns:
         The vectors, (texts, hidden size).
@@ -51,7 +55,7 @@ def embed(
     check_writable(Path(out))
     folder = find_model_folder(Path(model))
     loaded = Model.load(folder).to(default_device())
-    texts = _texts(Path(input), column)
+    texts = _texts(input, column, say)
     vectors = embed_texts(
         loaded, open_tokenizer(folder), texts, pooling=pooling, max_length=max_length
     )
@@ -88,12 +92,15 @@ def embed_texts(
     return np.array(rows, np.float32).reshape(len(texts), model.config.hidden_size)
 
 
-def _texts(path: Path, column: str | None) -> list[str]:
-    if is_table(path):
-        given = ColumnMapping.build({"text": column} if column else None)
-        examples, _ = Classification.read_table(path, given, labelled=False, say=quiet)
-        return [example.first for example in examples]
-    texts = [line.rstrip("\r") for line in read_lines(path)]
-    if not any(text.strip() for text in texts):
-        raise FormatError(f"{path}: holds no text")
-    return texts
+def _texts(input: Texts, column: str | None, say: Say) -> list[str]:
+    if not isinstance(input, str | Path):
+        return list(input)
+    path, given = Path(input), ColumnMapping.build({"text": column} if column else None)
+    format = format_of_name(path) or format_of_text(read_text(path))
+    if format == "text" and not column:  # a vector for every line, blank ones too
+        texts = read_lines(path)
+        if not any(text.strip() for text in texts):
+            raise FormatError(f"{path}: holds no text")
+        return texts
+    examples, _ = Classification.read_table(path, given, labelled=False, say=say)
+    return [example.first for example in examples]

@@ -37,6 +37,9 @@ class LabelPrediction(Prediction):
     label: str
     probabilities: dict[str, float]
 
+    def brief(self) -> dict[str, str]:
+        return {"label": self.label, "probability": f"{self.probabilities[self.label]:.1%}"}
+
 
 class Classification(TextTask[LabelPrediction]):
     """Classify texts."""
@@ -106,6 +109,7 @@ class PairClassification(Classification):
     """Classify pairs of texts."""
 
     kind = "pair"
+    plain_columns = PAIR.names
 
     @classmethod
     def roles(cls, columns: Sequence[str], given: ColumnMapping) -> tuple[Role, ...]:

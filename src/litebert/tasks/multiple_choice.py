@@ -17,6 +17,7 @@ import string
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -81,6 +82,11 @@ class ChoicePrediction(Prediction):
     choice: int
     probabilities: tuple[float, ...]
 
+    def brief(self) -> dict[str, str]:
+        option = self.inputs["options"][self.choice] if self.inputs else ""
+        sure = f"{self.probabilities[self.choice]:.1%}"
+        return {"choice": str(self.choice), "option": option, "probability": sure}
+
 
 Examples = Sequence[ChoiceExample]
 Predictions = Sequence[ChoicePrediction]
@@ -128,6 +134,11 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
     def settings_for(cls, examples: Examples, path: Path) -> ChoiceSettings:
         options = len(examples[0].options)
         return ChoiceSettings(name=cls.kind, kind=cls.kind, metrics=("accuracy",), options=options)
+
+    @staticmethod
+    def inputs_of(example: ChoiceExample) -> dict[str, Any]:
+        texts = {"passage": example.passage, "question": example.question}
+        return {**{name: text for name, text in texts.items() if text}, "options": example.options}
 
     @staticmethod
     def is_labelled(example: ChoiceExample) -> bool:

@@ -27,6 +27,7 @@ from litebert.tasks.questions import (
     ROLES,
     QuestionExample,
     gold_answers,
+    is_squad,
     questions_of,
     read_squad,
     write_predictions,
@@ -84,6 +85,10 @@ class AnswerPrediction(Prediction):
     null_odds: float  # how much likelier no answer is than the best candidate
     candidates: tuple[AnswerCandidate, ...]
 
+    def brief(self) -> dict[str, str]:
+        sure = f"{self.candidates[0].probability:.1%}" if self.text and self.candidates else ""
+        return {"answer": self.text or "(none)", "probability": sure}
+
 
 Examples = Sequence[QuestionExample]
 Predictions = Sequence[AnswerPrediction]
@@ -95,6 +100,7 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
     kind = "qa"
     settings_class = QuestionSettings
     noun = "questions"
+    plain_columns = ("question", "passage")
 
     def __init__(self, settings: QuestionSettings) -> None:
         super().__init__(settings)
@@ -113,7 +119,7 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
         cls, path: Path, source: DataSource, *, labelled: bool, say: Say
     ) -> list[QuestionExample]:
         """A file like SQuAD's, or a table."""
-        if ".json" in path.suffixes:
+        if ".json" in path.suffixes and is_squad(path):
             return read_squad(path, needs_answers=labelled, repair=source.repair, say=say)
         return super().read_file(path, source, labelled=labelled, say=say)
 
@@ -124,6 +130,10 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
             name=cls.kind, kind=cls.kind, has_unanswerable=unanswerable,
             metrics=("best_f1", "best_exact") if unanswerable else ("f1", "exact"),
         )  # fmt: skip
+
+    @staticmethod
+    def inputs_of(example: QuestionExample) -> dict[str, Any]:
+        return {"question": example.question, "passage": example.passage}
 
     @staticmethod
     def is_labelled(example: QuestionExample) -> bool:

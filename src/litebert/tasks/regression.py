@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch.nn.functional as F
@@ -22,7 +23,8 @@ from litebert.tasks.features import Features
 from litebert.tasks.metrics.correlation import CORRELATION_METRICS
 from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role, candidates
 from litebert.tasks.readers.rows import Row
-from litebert.tasks.task import Prediction, Term
+from litebert.tasks.source import Value
+from litebert.tasks.task import BETWEEN_TEXTS, Prediction, Term
 from litebert.tasks.texts import LABEL, PAIR, TEXT, Examples, TextExample, TextSettings, TextTask
 
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*", re.ASCII)
@@ -33,6 +35,9 @@ class ValuePrediction(Prediction):
     """A number."""
 
     value: float
+
+    def brief(self) -> dict[str, str]:
+        return {"value": f"{self.value:.4g}"}
 
 
 class Regression(TextTask[ValuePrediction]):
@@ -49,6 +54,14 @@ class Regression(TextTask[ValuePrediction]):
         named = "text_a" in given.columns or "text_b" in given.columns
         paired = "text" not in given.columns and (named or bool(candidates(PAIR, columns)))
         return (PAIR if paired else TEXT), ID, LABEL
+
+    @classmethod
+    def columns_of(cls, value: Value, where: str) -> dict[str, Any]:
+        """A text, or a pair of them."""
+        texts = value.split(BETWEEN_TEXTS) if isinstance(value, str) else value
+        if len(texts) == 2 and not isinstance(texts, Mapping):
+            return dict(zip(PAIR.names, (text.strip() for text in texts), strict=True))
+        return super().columns_of(value, where)
 
     @classmethod
     def label_in(cls, row: Row, needed: bool) -> float | None:

@@ -81,6 +81,7 @@ class TextTask(Task[TextSettings, TextExample, P]):
     settings_class = TextSettings
     overflow_hint = ", --overflow stride to read them in windows"
     known_metrics: ClassVar[dict[str, Metric]]
+    plain_columns = TEXT.names
     label_type: ClassVar[DTypeLike] = np.int64
     no_label: ClassVar[float]
 
@@ -127,6 +128,12 @@ class TextTask(Task[TextSettings, TextExample, P]):
             label = cls.label_in(row, labelled)
             examples.append(TextExample(row.id, row.text(first), second, label, row.where))
         return examples
+
+    @staticmethod
+    def inputs_of(example: TextExample) -> dict[str, Any]:
+        if example.second is None:
+            return {"text": example.first}
+        return {"text_a": example.first, "text_b": example.second}
 
     @staticmethod
     def is_labelled(example: TextExample) -> bool:

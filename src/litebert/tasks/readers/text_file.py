@@ -6,13 +6,16 @@ into pieces here. A line ends at \\n and nowhere else: published sentences hold 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
+from typing import BinaryIO
 
 from litebert.base.errors import FormatError
 from litebert.reading.decoders import BUFFER_BYTES
 from litebert.reading.signatures import BOM, not_text
-from litebert.reading.streams import open_stream
+from litebert.reading.streams import STDIN, Stream, open_stream
 
 LARGEST_FILE = 2**31  # decompressed; SQuAD and RACE are well below a tenth of it
 _HEAD = 4096
@@ -25,8 +28,11 @@ def quiet(message: str) -> None:
 
 
 def read_text(path: Path | str) -> str:
-    """The text of a file, plain or compressed (.gz, .xz, .zst), without a mark of UTF-8."""
-    content = _read_bytes(str(path)).removeprefix(BOM)
+    """The text of a file, plain or compressed (.gz, .xz, .zst), or of standard input (`-`).
+
+    Marks of UTF-8 are dropped, at its start and, where files were joined, at the start of a line.
+    """
+    content = _read_bytes(str(path)).removeprefix(BOM).replace(b"\n" + BOM, b"\n")
     if problem := not_text(content[:_HEAD]):
         raise FormatError(f"{path}: {problem}")
     try:
@@ -48,14 +54,26 @@ def read_lines(path: Path | str) -> list[str]:
 
 
 def _read_bytes(name: str) -> bytes:
-    pieces, size = [], 0
+    if name == STDIN:
+        return _standard_input(sys.stdin.buffer)
     with open_stream(name) as stream:
-        while piece := stream.read(BUFFER_BYTES):
-            size += len(piece)
-            if size > LARGEST_FILE:
-                raise FormatError(
-                    f"{name}: more than {LARGEST_FILE:,} bytes of text, too many for a file of "
-                    "labelled examples; split it"
-                )
-            pieces.append(piece)
+        return _whole(stream)
+
+
+@lru_cache(maxsize=1)
+def _standard_input(raw: BinaryIO) -> bytes:
+    """All of standard input, which gives its bytes once; a reader may look at them twice."""
+    return _whole(open_stream(STDIN))
+
+
+def _whole(stream: Stream) -> bytes:
+    pieces, size = [], 0
+    while piece := stream.read(BUFFER_BYTES):
+        size += len(piece)
+        if size > LARGEST_FILE:
+            raise FormatError(
+                f"{stream.name}: more than {LARGEST_FILE:,} bytes of text, too many for a file of "
+                "labelled examples; split it"
+            )
+        pieces.append(piece)
     return b"".join(pieces)
