@@ -13,7 +13,7 @@ from litebert.base.errors import FormatError, SettingsError
 from litebert.base.files import check_writable, write_atomic
 from litebert.base.runtime import Precision, default_device, keep_freed_memory
 from litebert.inference.model_folder import open_tokenizer
-from litebert.inference.run import run_batches
+from litebert.inference.run import Progress, no_progress, run_batches
 from litebert.model.folder import find_model_folder
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
@@ -32,6 +32,7 @@ Texts = str | Path | Sequence[str]  # a file of them, or they themselves
 def embed(
     model: str | Path, input: Texts, out: str | Path, *,
     pooling: str = "mean", max_length: int = 128, column: str | None = None, say: Say = quiet,
+    on_progress: Progress = no_progress,
 ) -> NDArray[np.float32]:  # fmt: skip
     """Turn the texts of a file into vectors, for search and clustering; no labels needed.
 
@@ -47,6 +48,7 @@ def embed(
         column: The column of a table that is the text, by its name or its number from 0, where
             its name does not say so.
         say: Told what the user should know, a sentence each.
+        on_progress: Called with how many texts are done, and of how many.
 
     Returns:
         The vectors, (texts, hidden size).
@@ -57,8 +59,9 @@ def embed(
     loaded = Model.load(folder).to(default_device())
     texts = _texts(input, column, say)
     vectors = embed_texts(
-        loaded, open_tokenizer(folder), texts, pooling=pooling, max_length=max_length
-    )
+        loaded, open_tokenizer(folder), texts, pooling=pooling, max_length=max_length,
+        on_progress=on_progress,
+    )  # fmt: skip
     stream = io.BytesIO()
     np.save(stream, vectors, allow_pickle=False)
     write_atomic(Path(out), stream.getvalue())
@@ -67,7 +70,7 @@ def embed(
 
 def embed_texts(
     model: Model, tokenizer: Tokenizer, texts: Sequence[str], *, pooling: str = "mean",
-    max_length: int = 128, precision: Precision = "auto",
+    max_length: int = 128, precision: Precision = "auto", on_progress: Progress = no_progress,
 ) -> NDArray[np.float32]:  # fmt: skip
     """One row a text, (texts, H); longer texts are cut off."""
     if pooling not in ("mean", "first"):
@@ -88,6 +91,7 @@ def embed_texts(
     rows = run_batches(
         model, sequences.batch(), pooled,
         lambda batch: batch.starts if pooling == "first" else None, precision=precision,
+        on_progress=on_progress,
     )  # fmt: skip
     return np.array(rows, np.float32).reshape(len(texts), model.config.hidden_size)
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from litebert.base.intervals import Interval
 from litebert.inference.predict import ask
+from litebert.inference.run import Progress, no_progress
 from litebert.tasks.readers.text_file import Say, quiet
-from litebert.tasks.source import DataSource
+from litebert.tasks.source import DataSource, ExampleInput
 from litebert.tasks.task import Scores
 
 
@@ -34,9 +35,9 @@ class TaskReport:
 
 
 def evaluate_task(
-    models: Sequence[str | Path], input: str | Path, *,
+    models: Sequence[str | Path], input: ExampleInput, *,
     split: str = "dev", columns: Sequence[str] | Mapping[str, str] = (), repair: bool = False,
-    say: Say = quiet,
+    say: Say = quiet, on_progress: Progress = no_progress,
 ) -> TaskReport:  # fmt: skip
     """Evaluate fine-tuned models on labelled examples.
 
@@ -47,12 +48,15 @@ def evaluate_task(
         columns: Which column of a table is what, where names do not say so: text=body.
         repair: Move SQuAD's answers that are not at their offset to the nearest place.
         say: Told what the user should know, a sentence each.
+        on_progress: Called with how many sequences are done, and of how many.
 
     Returns:
         Scores with 95 % intervals; labels get a table each.
     """
     source = DataSource.build(input, columns=columns, repair=repair)
-    task, examples, predictions = ask(models, source, split=split, labelled=True, say=say)
+    task, examples, predictions = ask(
+        models, source, split=split, labelled=True, say=say, on_progress=on_progress
+    )
     return TaskReport(
         task=task.settings.name,
         examples=len(examples),
