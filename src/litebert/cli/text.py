@@ -87,8 +87,11 @@ def prepare(out: Path, **options: Any) -> None:
 
 def inspect(as_json: bool, **options: Any) -> None:
     """Tables, or JSON."""
-    report = litebert.inspect(**options)
+    from litebert.tasks.report import DataReport, show_data
+
+    report = litebert.inspect(say=say, **options)
     if as_json:
         print(json.dumps(report.as_dict(), indent=2, ensure_ascii=False))
     else:
-        Console().print(show(report))
+        shown = show_data(report) if isinstance(report, DataReport) else show(report)
+        Console().print(shown)

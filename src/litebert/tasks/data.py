@@ -16,7 +16,7 @@ from litebert.base.errors import FormatError, SettingsError, did_you_mean
 from litebert.tasks.published.registry import PUBLISHED
 from litebert.tasks.readers.splits import find_split, require_split
 from litebert.tasks.readers.text_file import Say, quiet
-from litebert.tasks.registry import KINDS, build_task
+from litebert.tasks.registry import KINDS, build_task, find_kind
 from litebert.tasks.source import DataSource
 from litebert.tasks.task import Task, TaskSettings
 
@@ -44,18 +44,28 @@ def open_data(task: str, source: DataSource, say: Say = quiet) -> TaskData:
         raise SettingsError(f"no task {task!r}; {did_you_mean(task, task_names())}")
     if task in KINDS:
         return _open_own(KINDS[task], source, say)
+    _, dev = published_examples(task, source, say)
+    train = dev.pop("train")
+    data = TaskData(PUBLISHED[task].settings(train), train, dev)
+    for examples in dev.values():
+        _check_dev(build_task(data.settings), examples, source.data or Path())
+    return data
+
+
+def published_examples(
+    task: str, source: DataSource, say: Say
+) -> tuple[type[Task], dict[str, Examples]]:
+    """The kind of a published task, and its labelled splits, train first."""
+    if task not in task_names():
+        raise SettingsError(f"no task {task!r}; {did_you_mean(task, task_names())}")
     if source.data is None:
         raise SettingsError(f"--task {task} needs --data FOLDER, where its published files are")
     published = PUBLISHED[task]
-    dev = {
+    found = {
         split: published.read(source.data, split, source, labelled=True, say=say)
         for split in published.splits
     }
-    train = dev.pop("train")
-    data = TaskData(published.settings(train), train, dev)
-    for examples in dev.values():
-        _check_dev(build_task(data.settings), examples, source.data)
-    return data
+    return find_kind(published.settings(found["train"]).kind), found
 
 
 def read_split(

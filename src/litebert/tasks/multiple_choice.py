@@ -144,6 +144,15 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
     def is_labelled(example: ChoiceExample) -> bool:
         return example.answer is not None
 
+    @staticmethod
+    def answers_of(example: ChoiceExample) -> tuple[str, ...]:
+        return () if example.answer is None else (example.options[example.answer],)
+
+    @classmethod
+    def counted_of(cls, example: ChoiceExample) -> tuple[str, ...]:
+        """The letter of the correct option."""
+        return () if example.answer is None else (string.ascii_uppercase[example.answer],)
+
     def problem_of(self, example: ChoiceExample) -> str | None:
         there, wanted = len(example.options), self.settings.options
         return None if there == wanted else f"{there} options; the model chooses among {wanted}"

@@ -139,6 +139,14 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
     def is_labelled(example: QuestionExample) -> bool:
         return bool(example.answers or example.impossible)
 
+    @staticmethod
+    def answers_of(example: QuestionExample) -> tuple[str, ...]:
+        return tuple(sorted({answer.text for answer in example.answers}))
+
+    @classmethod
+    def counted_of(cls, example: QuestionExample) -> tuple[str, ...]:
+        return ("an answer" if example.answers else "no answer",)
+
     def configured(self, recipe: Mapping[str, Any], train: Examples, say: Say) -> Self:
         """The paper's head is for questions that may have no answer."""
         conditional = recipe.get("conditional_head", False) and self.settings.has_unanswerable

@@ -77,6 +77,11 @@ class Regression(TextTask[ValuePrediction]):
     def settings_for(cls, examples: Examples, path: Path) -> TextSettings:
         return TextSettings(name=cls.kind, kind=cls.kind, metrics=("pearson", "spearman"))
 
+    @classmethod
+    def counted_of(cls, example: TextExample) -> tuple[str, ...]:
+        """The nearest whole number, which makes a histogram of small scores."""
+        return () if example.label is None else (f"{float(example.label):.0f}",)
+
     def target_of(self, example: TextExample) -> float:
         return math.nan if example.label is None else float(example.label)
 

@@ -38,7 +38,7 @@ class DataSource:
         values = None
         if data is not None and not isinstance(data, str | Path):
             data, values = None, list(data)
-        files = [None if path is None else Path(path) for path in (data, train, dev)]
-        if files.count(Path(STDIN)) > 1:
+        data, train, dev = (None if path is None else Path(path) for path in (data, train, dev))
+        if (data, train, dev).count(Path(STDIN)) > 1:
             raise SettingsError("standard input (-) can be read once; name a file for the other")
-        return cls(*files, ColumnMapping.build(columns), level, repair, values)
+        return cls(data, train, dev, ColumnMapping.build(columns), level, repair, values)

@@ -153,6 +153,10 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
     def labels_of(example: TaggedExample) -> tuple[str, ...]:
         return example.tags or ()
 
+    @staticmethod
+    def answers_of(example: TaggedExample) -> tuple[str, ...]:
+        return example.tags or ()
+
     def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """A sentence in one sequence, or in several that part it between words."""
         sequences, windowed = Sequences(tokenizer), 0

@@ -246,6 +246,16 @@ class Task(Objective, Protocol[S, E, P]):
         """The labels that must be known to the model; none where they are numbers or places."""
         return ()
 
+    @staticmethod
+    def answers_of(example: E) -> tuple[str, ...]:
+        """What is to be predicted, for people; none where it is not known."""
+        ...
+
+    @classmethod
+    def counted_of(cls, example: E) -> tuple[str, ...]:
+        """What a report counts: as a rule the answers."""
+        return cls.answers_of(example)
+
     def problem_of(self, example: E) -> str | None:
         """Why an example cannot be read by a model of these settings, if it cannot."""
         return None

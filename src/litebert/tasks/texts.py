@@ -139,6 +139,10 @@ class TextTask(Task[TextSettings, TextExample, P]):
     def is_labelled(example: TextExample) -> bool:
         return example.label is not None
 
+    @staticmethod
+    def answers_of(example: TextExample) -> tuple[str, ...]:
+        return () if example.label is None else (f"{example.label}",)
+
     def configured(self, recipe: Mapping[str, Any], train: Examples, say: Say) -> Self:
         """As the recipe says; but a lone text has no other to be compared with."""
         standard = [

@@ -117,8 +117,8 @@ def prepare(
         say: Told what the user should know about the inputs, a sentence each.
     """
     options = {"language": language, "format": format, "field": field, "held_out": held_out,
-               "drop_duplicates": drop_duplicates, "on_error": on_error, "strip_markup": strip_markup,
-               "chunk_bytes": chunk_bytes}  # fmt: skip
+               "drop_duplicates": drop_duplicates, "on_error": on_error,
+               "strip_markup": strip_markup, "chunk_bytes": chunk_bytes}  # fmt: skip
     settings, out = PrepareSettings.build(options, "litebert prepare"), Path(out)
     check_language(language)
     number = parse_part(part)
