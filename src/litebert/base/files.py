@@ -163,13 +163,21 @@ def new_folder(destination: Path, *, overwrite: bool = False) -> Iterator[Path]:
         yield scratch
         write_manifest(scratch)
         flush(scratch)
-        scratch.chmod(0o755)
+        _usual_modes(scratch)
         _replace(scratch, destination)
         _sync(destination.parent)
     except OSError as error:
         raise FileError(f"{destination}: cannot be written ({error})") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _usual_modes(folder: Path) -> None:
+    """What any program would give its files: some libraries keep theirs to their owner."""
+    mask = os.umask(0o022)
+    os.umask(mask)  # there is no other way to ask for it
+    for path in [folder, *folder.rglob("*")]:
+        path.chmod((0o777 if path.is_dir() else 0o666) & ~mask)
 
 
 @contextmanager

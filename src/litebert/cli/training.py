@@ -12,8 +12,9 @@ from typing import Any
 import typer
 
 import litebert
+from litebert.cli import INTERRUPTED
 
-STOPPED = 130  # the exit code of a command that was interrupted
+STOPPED = INTERRUPTED  # saved before
 
 
 def presets() -> None:

@@ -135,7 +135,7 @@ def _key(kind: type[Task], example: Any) -> tuple[str, ...]:
 
 
 def _where(example: Any) -> str:
-    return example.where or f"example {example.id}"
+    return example.where.rpartition("/")[2] or f"example {example.id}"
 
 
 def _repetitions(kind: type[Task], examples: Sequence[Any]) -> tuple[int, list[str]]:
