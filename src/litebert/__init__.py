@@ -73,7 +73,7 @@ HOMES = {
     "export_model": "litebert.convert.transfer",
     "finetune": "litebert.finetuning.finetune",
     "import_model": "litebert.convert.transfer",
-    "inspect": "litebert.corpus.inspect",
+    "inspect": "litebert.train.inspect",
     "load": "litebert.model.model",
     "load_preset": "litebert.configs.load",
     "load_tokenizer": "litebert.text.tokenizer",
@@ -94,7 +94,6 @@ if TYPE_CHECKING:
     from litebert.configs.load import load_preset, presets
     from litebert.configs.schema import Preset
     from litebert.convert.transfer import export_model, import_model
-    from litebert.corpus.inspect import inspect
     from litebert.corpus.loader import Loader, LoaderSettings
     from litebert.corpus.preparing.prepare import prepare
     from litebert.corpus.store import open_store
@@ -111,6 +110,7 @@ if TYPE_CHECKING:
     from litebert.text.tokenizer import Tokenizer, load_tokenizer, show_tokenizer
     from litebert.train.callbacks import Callback
     from litebert.train.evaluate import evaluate
+    from litebert.train.inspect import inspect
     from litebert.train.plan import plan
     from litebert.train.plot import plot
     from litebert.train.pretrain import pretrain

@@ -166,7 +166,7 @@ def test_nested_parquet(tmp_path: Path) -> None:
         ("a.jsonl", '{"text": "a", "label": [1]}', "line 1: 'label' is neither text nor a number"),
         ("a.jsonl", '{"text": "a", "label": 1}\n{"label": 2}\n', "line 2: 'text' is empty"),
         ("a.csv", "text,label\n ,b\n", "line 2: 'text' is empty"),
-        ("a.txt", "some text\n", "not a table; read are .csv, .tsv, .jsonl and .parquet"),
+        ("a.txt", "some text\n", "a text a line, without labels; give a table"),
     ],
 )
 def test_bad_tables(tmp_path: Path, name: str, text: str, message: str) -> None:

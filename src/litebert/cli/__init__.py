@@ -18,6 +18,8 @@ from litebert.base.errors import LitebertError
 from litebert.cli.commands import COMMANDS, GROUPS, Command
 from litebert.cli.signature import as_command
 
+INTERRUPTED = 130  # the exit code
+
 HELP = """Train small language encoders from raw text and ship them: ALBERT and its siblings BERT,
 RoBERTa, ELECTRA and SpanBERT.
 
@@ -51,7 +53,11 @@ def _command(row: Command) -> Any:
     module, _, name = row.run.partition(":")
 
     def run(**options: Any) -> None:
-        getattr(import_module(f"litebert.cli.{module}"), name)(**options)
+        try:
+            getattr(import_module(f"litebert.cli.{module}"), name)(**options)
+        except KeyboardInterrupt:
+            print("litebert: interrupted; what was not saved is lost", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
 
     return as_command(row.function, run, row.arguments, row.flags)
 

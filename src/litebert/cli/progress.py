@@ -5,6 +5,7 @@ On a terminal a line that moves; in a log file a plain line now and then.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -57,6 +58,18 @@ def counting(size: int) -> Iterator[Callable[[str], None]]:
 
     with _line(BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn()) as show:
         yield count
+
+
+@contextmanager
+def fraction(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Something to call with how many are done, and of how many."""
+    with _line(BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn()) as show:
+        yield lambda done, size: show(f"{done:,} of {size:,} {what}", done, size)
+
+
+def say(message: str) -> None:
+    """A remark of a command, beside its result."""
+    print(message, file=sys.stderr)
 
 
 Show = Callable[[str, "int | None", "int | None"], None]

@@ -8,15 +8,23 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 import litebert
 from litebert.cli.live import live_view
+from litebert.cli.progress import fraction, say
 from litebert.cli.training import STOPPED
+from litebert.corpus.inspect import printable
 from litebert.finetuning.baseline import Baseline
 from litebert.finetuning.finetune import FinetuneReport
 from litebert.inference.exits import read_calibration
-from litebert.inference.predict import to_json_lines
+from litebert.inference.output import to_json_lines
 from litebert.model.folder import MODEL
+from litebert.tasks.task import Prediction
+
+SHOWN = 200  # characters of a text on a terminal, whose width cuts off more
 
 
 def finetune(out: Path, **options: Any) -> None:
@@ -91,16 +99,35 @@ def scores(**options: Any) -> None:
 
 
 def predict(out: Path | None, **options: Any) -> None:
-    """Predictions as JSON lines, or where they are."""
-    found = litebert.predict(out=out, say=lambda text: print(text, file=sys.stderr), **options)
-    if out is None:
-        sys.stdout.write(to_json_lines(found))
-    else:
+    """Predictions as a table on a terminal, else as JSON lines; or where they are."""
+    with fraction("sequences") as on_progress:
+        found = litebert.predict(out=out, say=say, on_progress=on_progress, **options)
+    if out is not None:
         print(f"{out}: {len(found):,} predictions")
+    elif sys.stdout.isatty():
+        Console().print(_table(found))
+    else:
+        sys.stdout.write(to_json_lines(found))
+
+
+def _table(predictions: Sequence[Prediction]) -> Table:
+    """What was asked, its beginning where it is long, and what is predicted."""
+    asked, *_ = (one.inputs for one in predictions)
+    table = Table("id", *asked, *predictions[0].brief(), show_lines=False)
+    for column in table.columns[1 : 1 + len(asked)]:
+        column.no_wrap, column.overflow = True, "ellipsis"
+    for one in predictions:
+        texts = [
+            value if isinstance(value, str) else " ".join(value) for value in one.inputs.values()
+        ]
+        cells = [one.id, *(text[:SHOWN] for text in texts), *one.brief().values()]
+        table.add_row(*(Text(printable(" ".join(cell.split()))) for cell in cells))
+    return table
 
 
 def embed(out: Path, **options: Any) -> None:
     """How many vectors there are."""
-    vectors = litebert.embed(out=out, say=lambda text: print(text, file=sys.stderr), **options)
+    with fraction("texts") as on_progress:
+        vectors = litebert.embed(out=out, say=say, on_progress=on_progress, **options)
     count, width = vectors.shape
     print(f"{out}: {count:,} vectors of {width} numbers")

@@ -16,20 +16,17 @@ from rich.table import Table
 from rich.text import Text
 
 import litebert
-from litebert.cli.progress import messages, preparing
+from litebert.cli.progress import messages, preparing, say
 from litebert.cli.training import STOPPED
 from litebert.corpus.inspect import printable, sample_text, show
 
 
 def train_tokenizer(out: Path, language: str, **options: Any) -> None:
     """What was trained."""
-    found: list[str] = []
-    with messages() as say:
+    with messages() as on_progress:
         made = litebert.train_tokenizer(
-            out=out, language=language, on_progress=say, say=found.append, **options
+            out=out, language=language, on_progress=on_progress, say=say, **options
         )
-    for line in found:
-        print(line)
     print(
         f"{out}: {made.kind}, {made.vocab_size:,} tokens, normalization {made.normalization}\n"
         f"next: litebert prepare YOUR_TEXT --tokenizer {out} --out corpus --language {language}"
@@ -68,7 +65,7 @@ def _stoppable() -> Iterator[None]:
 def prepare(out: Path, **options: Any) -> None:
     """What the store holds, and what was left out."""
     with _stoppable(), preparing() as on_progress:
-        made = litebert.prepare(out=out, on_progress=on_progress, **options)
+        made = litebert.prepare(out=out, on_progress=on_progress, say=say, **options)
     total, progress = made.store.total, made.progress
     print(
         f"{out}: {total.documents:,} documents, {total.sentences:,} sentences, "
@@ -90,8 +87,11 @@ def prepare(out: Path, **options: Any) -> None:
 
 def inspect(as_json: bool, **options: Any) -> None:
     """Tables, or JSON."""
-    report = litebert.inspect(**options)
+    from litebert.tasks.report import DataReport, show_data
+
+    report = litebert.inspect(say=say, **options)
     if as_json:
         print(json.dumps(report.as_dict(), indent=2, ensure_ascii=False))
     else:
-        Console().print(show(report))
+        shown = show_data(report) if isinstance(report, DataReport) else show(report)
+        Console().print(shown)

@@ -12,8 +12,9 @@ from typing import Any
 import typer
 
 import litebert
+from litebert.cli import INTERRUPTED
 
-STOPPED = 130  # the exit code of a command that was interrupted
+STOPPED = INTERRUPTED  # saved before
 
 
 def presets() -> None:
@@ -65,7 +66,10 @@ def pretrain(out: Path, corpus: list[Path], **options: Any) -> None:
 
 def evaluate(as_json: bool, **options: Any) -> None:
     """Losses and accuracies with intervals, or the scores of a task."""
-    report: Any = litebert.evaluate(**options)
+    from litebert.cli.progress import fraction, say
+
+    with fraction("sequences") as on_progress:
+        report: Any = litebert.evaluate(say=say, on_progress=on_progress, **options)
     if as_json:
         print(json.dumps(report.as_dict(), indent=2))
     elif hasattr(report, "objectives"):

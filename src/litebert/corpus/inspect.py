@@ -72,7 +72,7 @@ class StoreReport:
         return asdict(self)
 
 
-def inspect(
+def inspect_store(
     stores: Sequence[Path | str],
     *,
     check: bool = False,
@@ -80,17 +80,7 @@ def inspect(
     max_length: int = 128,
     samples: int = 4,
 ) -> StoreReport:
-    """Show what a store holds: sizes, lengths, unknown tokens, a sample.
-
-    Example: litebert inspect corpus --input-format albert
-
-    Args:
-        stores: The folder of a store, or of all parts of one.
-        check: Also compare every file with its checksum.
-        input_format: Show samples of an input format: albert, bert, full-sentences, …
-        max_length: Tokens of such a sample at most.
-        samples: How many of them to show.
-    """
+    """What a store holds: sizes, lengths, unknown tokens, a sample."""
     store = open_store(*stores)
     if check:
         store.check()

@@ -32,6 +32,15 @@ def token_counts(store: Store) -> IntArray:
     return counts
 
 
+def lone_sentences(store: Store, shards: int = 64) -> float:
+    """The fraction of documents that have one sentence, by the first shards."""
+    lone, documents = 0, 0
+    for number in range(min(len(store.paths), shards)):
+        sentences = np.diff(store.shard(number).documents)
+        lone, documents = lone + int((sentences == 1).sum()), documents + len(sentences)
+    return lone / max(documents, 1)
+
+
 def unigram_loss(counts: IntArray) -> float:
     """The loss of predicting by frequency alone: what a model must beat to have learned a thing."""
     fractions = counts[counts > 0] / counts.sum()

@@ -119,6 +119,11 @@ class Store:
         """What all shards hold together, duplicates and held-out documents included."""
         return sum(self.counts, Counts())
 
+    @property
+    def training_tokens(self) -> int:
+        """Tokens to train on, by the fraction that is held out."""
+        return round(self.total.tokens * (1 - self.info.held_out))
+
     @cached_property
     def checksum(self) -> str:
         """A SHA-256 of what the store holds; that of its parts together is the same."""

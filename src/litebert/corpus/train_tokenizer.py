@@ -9,6 +9,7 @@ from litebert.base.files import new_folder
 from litebert.corpus.preparing.encode import document_sentences
 from litebert.reading.chunks import ReadSettings, check_source, split_chunks
 from litebert.reading.records import Skipped, read_documents
+from litebert.reading.remarks import remarks_on
 from litebert.reading.sources import find_sources
 from litebert.text.tokenizer import Tokenizer
 from litebert.text.training import train_from_sentences
@@ -26,6 +27,7 @@ def train_tokenizer(
     seed: int = 0,
     format: str = "auto",
     field: str = "text",
+    strip_markup: bool = False,
     on_error: str = "stop",
     on_progress: Callable[[str], None] = lambda text: None,
     say: Callable[[str], None] = lambda text: None,
@@ -46,12 +48,16 @@ def train_tokenizer(
         seed: Chooses the sentences.
         format: As in `prepare`.
         field: As in `prepare`.
+        strip_markup: As in `prepare`.
         on_error: As in `prepare`.
         on_progress: Called with a line that says how far it is.
-        say: Told how large the sample is, and what was skipped, a sentence a reason.
+        say: Told what the user should know about the inputs, how large the sample is, and what
+            was skipped.
     """
-    options = {"format": format, "field": field, "on_error": on_error}
+    options = {"format": format, "field": field, "on_error": on_error, "strip_markup": strip_markup}
     settings = ReadSettings.build(options, "litebert tokenizer train")
+    for remark in remarks_on(find_sources(inputs, settings.format), settings):
+        say(remark)
     skipped, found = Skipped(), 0
 
     def sentences() -> Iterator[str]:

@@ -307,7 +307,7 @@ class _Run:
 
     def _calibrate(self) -> None:
         """What exit rules cost the best model on the first dev set goes into its folder."""
-        task, dev = self.setup.task, self._first_dev()
+        task, dev = self.setup.task, self.setup.first_dev
         model = Model.load(self.out / MODEL).to(self.setup.group.device)
         precision = self.setup.recipe.precision
         found = calibrate(task, model, dev.examples, dev.features, precision=precision)

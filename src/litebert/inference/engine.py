@@ -33,7 +33,9 @@ from litebert.inference.exits import DepthDial, ExitRule
 from litebert.inference.jobs import (
     SLICE_TOKENS,
     Job,
+    OnProgress,
     check_overflow,
+    no_progress,
     predict_job,
     run_job,
 )
@@ -165,17 +167,19 @@ class Engine:
         return answers if many else answers[0]
 
     def predict_examples(
-        self, examples: Sequence[Any], features: Features, *, tell_depth: bool = True
-    ) -> list[Prediction]:
+        self, examples: Sequence[Any], features: Features, *, tell_depth: bool = True,
+        on_progress: OnProgress = no_progress,
+    ) -> list[Prediction]:  # fmt: skip
         """A prediction for each example of the task, as files have them."""
         task = self.needs_task()
-        return self.answer(predict_job(task, examples, features, self.depth, self.rule, tell_depth))
+        job = predict_job(task, examples, features, self.depth, self.rule, tell_depth)
+        return self.answer(job, on_progress)
 
-    def answer(self, job: Job) -> Any:
+    def answer(self, job: Job, on_progress: OnProgress = no_progress) -> Any:
         """The answers to a job, computed here and now."""
         with self._computing:
             if job.rule is None:
-                return run_job(self.model, job)
+                return run_job(self.model, job, on_progress)
             return run_stepwise(self.model, job, SLICE_TOKENS)
 
     def submit(

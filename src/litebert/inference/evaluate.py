@@ -9,9 +9,10 @@ from typing import Any
 
 from litebert.base.intervals import Interval
 from litebert.inference.exits import DepthDial, mean_depth
+from litebert.inference.jobs import OnProgress, no_progress
 from litebert.inference.predict import ask
 from litebert.tasks.readers.text_file import Say, quiet
-from litebert.tasks.source import DataSource
+from litebert.tasks.source import DataSource, ExampleInput
 from litebert.tasks.task import Scores
 
 
@@ -37,9 +38,10 @@ class TaskReport:
 
 
 def evaluate_task(
-    models: Sequence[str | Path], input: str | Path, *,
+    models: Sequence[str | Path], input: ExampleInput, *,
     split: str = "dev", columns: Sequence[str] | Mapping[str, str] = (), repair: bool = False,
     precision: str = "auto", exit: str | None = None, depth: int | None = None, say: Say = quiet,
+    on_progress: OnProgress = no_progress,
 ) -> TaskReport:  # fmt: skip
     """Evaluate fine-tuned models on labelled examples.
 
@@ -53,6 +55,7 @@ def evaluate_task(
         exit: An exit rule, as in `predict`.
         depth: Layers to run, at most.
         say: Told what the user should know, a sentence each.
+        on_progress: Called with how many sequences are done, and of how many.
 
     Returns:
         Scores with 95 % intervals; labels get a table each.
@@ -60,7 +63,14 @@ def evaluate_task(
     source = DataSource.build(input, columns=columns, repair=repair)
     dial = DepthDial(exit, depth)
     task, examples, predictions = ask(
-        models, source, split=split, labelled=True, precision=precision, dial=dial, say=say
+        models,
+        source,
+        split=split,
+        labelled=True,
+        precision=precision,
+        dial=dial,
+        say=say,
+        on_progress=on_progress,
     )
     return TaskReport(
         task=task.settings.name,

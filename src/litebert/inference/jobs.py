@@ -85,11 +85,19 @@ def check_overflow(
     raise InputError(f"{some} {verb} more than the model's {max_length} tokens; {hint}")
 
 
+OnProgress = Callable[[int, int], None]  # how many sequences are done, and of how many
+
+
+def no_progress(done: int, size: int) -> None:
+    """Nobody looks on."""
+
+
 @torch.inference_mode()
-def run_job(model: Model, job: Job) -> Any:
+def run_job(model: Model, job: Job, on_progress: OnProgress = no_progress) -> Any:
     """A job without a rule, all at once: slices of like length, each to its depth in one go."""
     batch, device = job.batch, next(model.parameters()).device
     outputs: list[Any] = [None] * len(batch)
+    done = 0
     for chosen in slices(batch):
         part = batch if chosen is None else take(batch, chosen)
         inputs = to_inputs(part, device)
@@ -100,6 +108,8 @@ def run_job(model: Model, job: Job) -> Any:
         else:
             for place, output in zip(chosen.tolist(), found, strict=True):
                 outputs[place] = output
+        done += len(part)
+        on_progress(done, len(batch))
     return job.finish(outputs, np.full(len(batch), job.depth))
 
 

@@ -1,9 +1,9 @@
-"""Predictions of fine-tuned models for a file: `litebert.predict(["tuned"], "new.csv")`."""
+"""Predictions of fine-tuned models: `litebert.predict("tuned", "new.csv")`, or of texts at hand."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,32 +12,42 @@ from litebert.base.files import check_writable, write_atomic
 from litebert.base.runtime import keep_freed_memory
 from litebert.inference.engine import Engine
 from litebert.inference.exits import FULL_DEPTH, DepthDial
+from litebert.inference.jobs import OnProgress, no_progress
+from litebert.inference.output import check_format, predictions_text
 from litebert.model.folder import find_model_folder
 from litebert.tasks.data import read_split
 from litebert.tasks.featurize import make_features
 from litebert.tasks.published.registry import PUBLISHED
 from litebert.tasks.readers.text_file import Say, quiet
-from litebert.tasks.source import DataSource
+from litebert.tasks.source import DataSource, ExampleInput
 from litebert.tasks.task import Prediction, Task
 
 
 def predict(
-    models: str | Path | Sequence[str | Path], input: str | Path, *,
-    out: str | Path | None = None, split: str = "test",
+    models: str | Path | Sequence[str | Path], input: ExampleInput | None = None, *,
+    text: Sequence[str] = (), out: str | Path | None = None, split: str = "test",
     columns: Sequence[str] | Mapping[str, str] = (),
     repair: bool = False, submission: str | Path | None = None, precision: str = "auto",
     exit: str | None = None, depth: int | None = None, say: Say = quiet,
+    on_progress: OnProgress = no_progress,
 ) -> list[Prediction]:  # fmt: skip
     """Predict with a fine-tuned model; several models vote.
 
     Example: litebert predict tuned --input new.csv --out predictions.jsonl
 
+    Example: litebert predict tuned --text "a fine film" --text "two hours too long"
+
     Args:
         models: Fine-tuned runs or model folders; several vote.
-        input: Examples: a file, or a published task's folder.
-        out: Where predictions also go, as JSON lines.
+        input: Examples: a file, a folder with a file of the split or a published task's, or "-" for
+            standard input; in Python also a list of texts, of pairs of texts, or of dicts with the
+            columns of a table.
+        text: Texts to predict for, instead of `input`; the two texts of a pair, or a question and
+            its passage, have ||| between them.
+        out: Where predictions also go: .jsonl, .json, .csv, .tsv, or .conll for tags.
         split: Of a published task's folder; `ax` for a model of MNLI.
-        columns: Which column of a table is what, where names do not say so: text=body.
+        columns: Which column of a table is what, where names do not say so: text=body, or text=0
+            by its number.
         repair: Move SQuAD's answers that are not at their offset to the nearest place.
         submission: Where predictions also go in the task's official format: GLUE's zip (which
             grows task by task), SQuAD's folder of JSON, RACE's JSON lines.
@@ -48,36 +58,38 @@ def predict(
             fine-tuned with --set exits=true.
         depth: Layers to run, at most; encoders that share all layers can run any number.
         say: Told what the user should know, a sentence each.
+        on_progress: Called with how many sequences are done, and of how many.
 
     Returns:
-        A prediction for each example, of the class that its kind of task has.
+        A prediction for each example, of the class that its kind of task has, with what was asked
+        as its `inputs`.
     """
+    if (input is None) == (not text):
+        raise SettingsError("give --input FILE (- for standard input), or texts with --text")
     for path in (out, submission):
         if path is not None:
             check_writable(Path(path))
-    source = DataSource.build(input, columns=columns, repair=repair)
-    dial = DepthDial(exit, depth)
-    task, _, predictions = ask(
-        models, source, split=split, labelled=False, precision=precision, dial=dial, say=say
+    source = DataSource.build(
+        list(text) if input is None else input, columns=columns, repair=repair
     )
+    task, _, predictions = ask(
+        models, source, split=split, labelled=False, precision=precision,
+        dial=DepthDial(exit, depth), say=say, on_progress=on_progress,
+        check=lambda task: None if out is None else check_format(Path(out), task),
+    )  # fmt: skip
     if submission is not None:
         _submit(task, predictions, Path(submission), split, say)
     if out is not None:
-        write_atomic(Path(out), to_json_lines(predictions).encode())
+        write_atomic(Path(out), predictions_text(Path(out), task, predictions).encode())
     return predictions
-
-
-def to_json_lines(predictions: Iterable[Prediction]) -> str:
-    """Predictions as JSON, a line each."""
-    lines = (json.dumps(one.to_json(), ensure_ascii=False) for one in predictions)
-    return "".join(f"{line}\n" for line in lines)
 
 
 def ask(
     models: str | Path | Sequence[str | Path], source: DataSource, *, split: str, labelled: bool,
     precision: str = "auto", dial: DepthDial = FULL_DEPTH, say: Say = quiet,
+    on_progress: OnProgress = no_progress, check: Callable[[Task], None] = lambda task: None,
 ) -> tuple[Task, list[Any], list[Prediction]]:  # fmt: skip
-    """What one or several fine-tuned models say of a file's examples."""
+    """What one or several fine-tuned models say of examples; `check` may refuse the task before."""
     models = [models] if isinstance(models, str | Path) else models
     if not models:
         raise SettingsError("name at least one model folder")
@@ -89,17 +101,23 @@ def ask(
         engine = Engine(folder, precision, dial.depth, dial.exit)
         task = engine.needs_task()
         if not tasks:
+            check(task)
             examples = read_split(task, source, split=split, labelled=labelled, say=say)
             if precision == "auto":
                 say(f"precision: {engine.precision}")
         tasks.append(task)
         _check_same(tasks[0], task, folder)
         features = make_features(task, examples, engine.tokenizer, folder)
-        said.append(engine.predict_examples(examples, features, tell_depth=dial != FULL_DEPTH))
-    if len(said) == 1:
-        return tasks[0], examples, said[0]
-    jury = tasks[0].together_with(tasks[1:])
-    return jury, examples, [jury.merge(votes) for votes in zip(*said, strict=True)]
+        told = dial != FULL_DEPTH
+        said.append(
+            engine.predict_examples(examples, features, tell_depth=told, on_progress=on_progress)
+        )
+    jury, found = tasks[0], said[0]
+    if len(said) > 1:
+        jury = tasks[0].together_with(tasks[1:])
+        found = [jury.merge(votes) for votes in zip(*said, strict=True)]
+    pairs = zip(examples, found, strict=True)
+    return jury, examples, [replace(one, inputs=jury.inputs_of(asked)) for asked, one in pairs]
 
 
 def _check_same(task: Task, other: Task, where: Path) -> None:

@@ -33,6 +33,7 @@ class Spending:
     steps: float
     flops: float
     seconds: float | None
+    passes: float | None = None  # over the text of a corpus, where one is given
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,10 @@ def make_plan(name: str, preset: Preset, batch_size: int, max_length: int) -> Pl
     )
 
 
-def spend(plan: Plan, budget: Budget, speed: Speed | None) -> Spending:
-    """What a budget buys."""
+def spend(
+    plan: Plan, budget: Budget, speed: Speed | None, text_tokens: float | None = None
+) -> Spending:
+    """What a budget buys; `text_tokens` are those of a corpus."""
     tokens_per_step = plan.batch_size * plan.max_length
     if budget.kind == "seconds":
         if speed is None:
@@ -93,7 +96,8 @@ def spend(plan: Plan, budget: Budget, speed: Speed | None) -> Spending:
     else:
         tokens = budget.amount * (tokens_per_step if budget.kind == "steps" else 1)
     seconds = None if speed is None else tokens / speed.tokens_per_second
-    return Spending(tokens, tokens / tokens_per_step, tokens * plan.training_flops, seconds)
+    passes = None if text_tokens is None else tokens / max(text_tokens, 1)
+    return Spending(tokens, tokens / tokens_per_step, tokens * plan.training_flops, seconds, passes)
 
 
 Rows = list[tuple[str, list[str]]]
@@ -159,11 +163,13 @@ def _budget_rows(budgets: Sequence[Spending]) -> Rows:
     if not budgets:
         return []
     times = [_duration(b.seconds) for b in budgets if b.seconds is not None]
+    passes = [f"{b.passes:,.1f}" for b in budgets if b.passes is not None]
     return [
         ("budget: tokens", [_si(budget.tokens) for budget in budgets]),
         ("  steps", [f"{budget.steps:,.0f}" for budget in budgets]),
         ("  FLOPs", [_si(budget.flops) for budget in budgets]),
         *([("  time", times)] if times else []),
+        *([("  passes over the text", passes)] if passes else []),
     ]
 
 

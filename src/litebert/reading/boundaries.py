@@ -65,6 +65,27 @@ class BlankLine(Boundary):
         return 0
 
 
+class EndTag(Boundary):
+    """A line that closes a document: WikiExtractor's </doc>."""
+
+    _tag = b"</doc>\n"
+
+    def __init__(self) -> None:
+        self._tail = b""  # of the last piece, which may end within the tag
+
+    def pass_over(self, piece: bytes) -> None:
+        self._tail = b""
+
+    def find(self, piece: bytes) -> int:
+        joined = self._tail + piece
+        end = joined.find(self._tag)
+        if end >= 0:
+            place, self._tail = end + len(self._tag) - len(self._tail), b""
+            return place
+        self._tail = joined[-len(self._tag) + 1 :]
+        return 0
+
+
 class UnquotedLineEnd(Boundary):
     """A newline after an even number of quotes: CSV as RFC 4180 has it."""
 

@@ -23,12 +23,14 @@ from litebert.reading import hub
 from litebert.reading.boundaries import (
     BlankLine,
     Boundary,
+    EndTag,
     LineEnd,
     UnquotedLineEnd,
     first_record,
     split_spans,
 )
 from litebert.reading.decoders import BUFFER_BYTES
+from litebert.reading.json_list import json_items
 from litebert.reading.parquet import split_row_groups
 from litebert.reading.signatures import not_text
 from litebert.reading.sources import Source
@@ -42,10 +44,24 @@ _HEAD = 4096
 class ReadSettings(Settings):
     """How raw text is to be understood."""
 
-    format: Literal["auto", "sentences", "paragraphs", "file", "jsonl", "csv", "tsv", "parquet"] = (
-        Field(default="auto", description="format of the inputs; auto: by each file's name")
+    format: Literal[
+        "auto",
+        "sentences",
+        "paragraphs",
+        "file",
+        "jsonl",
+        "json",
+        "csv",
+        "tsv",
+        "parquet",
+        "wikiextractor",
+    ] = Field(
+        default="auto", description="format of the inputs; auto: by each file's name and beginning"
     )
-    field: str = Field(default="text", description="the key or column that holds the text")
+    field: str = Field(
+        default="text", description="the key or column that holds the text; a column also by number"
+    )
+    strip_markup: bool = Field(default=False, description="take wiki and HTML markup out")
     on_error: Literal["stop", "skip"] = Field(
         default="stop", description="stop at the first bad record, or skip and count them"
     )
@@ -75,6 +91,8 @@ _BOUNDARIES: dict[str, type[Boundary]] = {
     "jsonl": LineEnd,
     "tsv": LineEnd,
     "csv": UnquotedLineEnd,
+    "json": LineEnd,  # as json_items gives it
+    "wikiextractor": EndTag,
 }
 
 
@@ -103,7 +121,7 @@ def split_chunks(
     with _open(source, settings) as stream:
         columns, lines = _start(source, settings, stream)
         boundary = _BOUNDARIES[source.format]()
-        keep = not is_plain_file(source.name)
+        keep = source.format == "json" or not is_plain_file(source.name)
         for number, span in enumerate(split_spans(stream, boundary, chunk_bytes, keep=keep)):
             yield Chunk(
                 source=source,
@@ -127,7 +145,8 @@ def _parquet_chunks(source: Source, settings: ReadSettings, chunk_bytes: int) ->
 def _open(source: Source, settings: ReadSettings) -> Stream:
     if source.name.startswith(hub.PREFIX):
         return Stream(source.name, None, hub.json_lines(source.name, settings.field))
-    return open_stream(source.name)
+    stream = open_stream(source.name)
+    return Stream(source.name, None, json_items(stream)) if source.format == "json" else stream
 
 
 def _start(source: Source, settings: ReadSettings, stream: Stream) -> tuple[tuple[str, ...], int]:
@@ -142,5 +161,7 @@ def _start(source: Source, settings: ReadSettings, stream: Stream) -> tuple[tupl
             f"{source.name}, line 1: the header is longer than {BUFFER_BYTES // 2**20} MiB; "
             "the first line must name the columns"
         )
-    columns = parse_header(source.name, record, source.format, settings.field)
-    return columns, record.count(b"\n")
+    columns, headed = parse_header(source.name, record, source.format, settings.field)
+    if not headed:
+        stream.put_back(record)
+    return columns, record.count(b"\n") if headed else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Callable
@@ -10,10 +11,12 @@ from functools import partial
 from typing import Any
 
 from litebert.reading import boundaries
+from litebert.reading.markup import strip_markup
 from litebert.reading.parquet import BadCell
 from litebert.reading.tables import parse_row, quoted_list
 
 _read_json = json.JSONDecoder().raw_decode  # faster than json.loads on short lines
+_TITLE = re.compile(r'title="([^"]*)"')
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -38,7 +41,7 @@ def decode(record: bytes) -> str:
     if (nul := record.find(0)) >= 0:
         raise BadRecord("a NUL byte, as in binary data", at=nul)
     try:
-        return record.decode()
+        return record.decode().removeprefix("\ufeff")  # files that were joined have it inside
     except UnicodeDecodeError as error:
         detail = f" (0x{record[error.start]:02x}); convert the file to UTF-8"
         raise BadRecord("not valid UTF-8", detail, error.start) from None
@@ -60,8 +63,10 @@ def parser(format: str, field: str, columns: tuple[str, ...]) -> Callable[[str],
     match format:
         case "sentences":
             return lambda record: document_of(record.split("\n"), field)
-        case "jsonl":
+        case "jsonl" | "json":
             return partial(_json_document, field=field)
+        case "wikiextractor":
+            return _wiki_document
         case "csv" | "tsv":
             return partial(_row_document, columns=columns, field=field, format=format)
         case _:
@@ -118,6 +123,26 @@ def _row_document(
     if len(values) != len(columns):
         raise BadRecord("wrong number of fields", f": {len(values)}, the header {len(columns)}")
     return document_of(values[columns.index(field)], field)
+
+
+def _wiki_document(record: str) -> Document | None:
+    """An article of WikiExtractor's, without its tag and the title in the line after it."""
+    opening, _, text = record.strip().partition("\n")
+    if not opening.startswith("<doc "):
+        return document_of(record, "text")
+    title = _TITLE.search(opening)
+    first, _, rest = text.lstrip().partition("\n")
+    named = title is not None and first.strip() == html.unescape(title[1])
+    return document_of(rest if named else text, "text")
+
+
+def without_markup(document: Document | None) -> Document | None:
+    """A document without wiki and HTML markup; None if nothing is left."""
+    if document is None:
+        return None
+    if document.text is not None:
+        return document_of(strip_markup(document.text), "text")
+    return document_of([strip_markup(one) for one in document.sentences or ()], "text")
 
 
 def document_of(value: Any, field: str) -> Document | None:

@@ -17,7 +17,15 @@ from litebert.reading import boundaries
 from litebert.reading.chunks import Chunk, ReadSettings
 from litebert.reading.decoders import BUFFER_BYTES
 from litebert.reading.parquet import read_cells
-from litebert.reading.parsing import BadRecord, Document, decode, document_of, parser, too_long
+from litebert.reading.parsing import (
+    BadRecord,
+    Document,
+    decode,
+    document_of,
+    parser,
+    too_long,
+    without_markup,
+)
 from litebert.reading.signatures import BOM
 from litebert.reading.streams import open_file
 from litebert.reading.tables import csv_records
@@ -27,6 +35,7 @@ __all__ = ["Document", "Skipped", "read_documents"]
 EMPTY = "empty document"
 DAMAGED = "damaged archive"
 _BLANK_LINES = re.compile(rb"\n(?:[ \t\r\f\v]*\n)+")
+_END_TAG = re.compile(rb"</doc>\r?\n?")
 _CHEAP_TO_COUNT = 256 * 2**20  # bytes before a chunk that are read again for a line number
 
 
@@ -53,11 +62,13 @@ def read_documents(chunk: Chunk, settings: ReadSettings, skipped: Skipped) -> It
         return
     chunk, text = _load(chunk)
     parse = parser(chunk.source.format, settings.field, chunk.columns)
+    strips = settings.strip_markup or chunk.source.format == "wikiextractor"
     for start, record in _complete_records(chunk, text):
         try:
             if len(record) > boundaries.LARGEST_RECORD:
                 raise too_long(chunk.source.format)
             document = parse(decode(record))
+            document = without_markup(document) if strips else document
         except BadRecord as bad:
             place = partial(_place, chunk, text, start + bad.at, settings)
             _refuse(bad, place, settings, skipped)
@@ -76,6 +87,7 @@ def _parquet_documents(
     for row, cell in enumerate(cells, chunk.first_line):
         try:
             document = document_of(cell, settings.field)
+            document = without_markup(document) if settings.strip_markup else document
         except BadRecord as bad:
             _refuse(bad, lambda row=row: f"{chunk.source.name}, row {row:,}", settings, skipped)
             continue
@@ -127,6 +139,12 @@ def _split(text: bytes, format: str) -> Iterator[tuple[int, bytes]]:
         for blank in _BLANK_LINES.finditer(text):
             yield start, text[start : blank.start()]
             start = blank.end()
+        yield start, text[start:]
+    elif format == "wikiextractor":
+        start = 0
+        for closed in _END_TAG.finditer(text):
+            yield start, text[start : closed.start()]
+            start = closed.end()
         yield start, text[start:]
     else:
         start = 0

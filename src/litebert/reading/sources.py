@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from litebert.base.errors import FileError, FormatError, SettingsError
+from litebert.base.errors import FileError, FormatError, LitebertError, SettingsError
 from litebert.reading import hub
-from litebert.reading.streams import STDIN, compression
+from litebert.reading.json_list import is_json_list
+from litebert.reading.signatures import BOM
+from litebert.reading.streams import STDIN, compression, open_stream
 
 _FORMATS = {
     "": "paragraphs",
@@ -28,7 +32,12 @@ _FORMATS = {
     ".tsv": "tsv",
     ".parquet": "parquet",
 }
-_AS_TEXT = ("sentences", "paragraphs", "file")  # three readings of the same files
+# Readings of the same files.
+_AS_TEXT = ("sentences", "paragraphs", "file", "wikiextractor")
+_AS_JSON = ("jsonl", "json")
+_HEAD = 4096
+_WIKIEXTRACTOR = re.compile(rb'<doc id="[^"\n]*"[^>\n]*>\r?\n')
+_JSON_LINE = re.compile(rb'\{"(?:id|text|title|url)": ')
 
 
 @dataclass(frozen=True)
@@ -111,7 +120,9 @@ def _belongs(name: str, format: str) -> bool:
     natural = _FORMATS.get(_extension(name))
     if natural is None or not os.path.isfile(name):
         return False
-    return format in ("auto", natural) or (natural in _AS_TEXT and format in _AS_TEXT)
+    return format in ("auto", natural) or any(
+        natural in alike and format in alike for alike in (_AS_TEXT, _AS_JSON)
+    )
 
 
 def _glob(pattern: str, format: str) -> list[Source]:
@@ -128,7 +139,7 @@ def _sorted(names: Iterable[str]) -> list[str]:
 
 def _file(name: str, format: str) -> Source:
     if format == "auto":
-        format = _FORMATS.get(_extension(name), "paragraphs")
+        format = _by_content(name, _FORMATS.get(_extension(name), "paragraphs"))
     if format == "parquet" and compression(name):
         raise FormatError(f"{name}: a Parquet file is compressed inside; decompress it first")
     try:
@@ -136,6 +147,20 @@ def _file(name: str, format: str) -> Source:
     except OSError as error:
         raise FileError(f"{name}: cannot be read ({error.strerror})") from None
     return Source(name, format, size)
+
+
+def _by_content(name: str, format: str) -> str:
+    """The format of a file whose name leaves something open; a pipe must not be looked into."""
+    if format not in ("paragraphs", "jsonl") or not os.path.isfile(name):
+        return format
+    head = b""
+    with suppress(LitebertError), open_stream(name) as stream:  # reading it will say what is wrong
+        head = stream.peek(_HEAD).removeprefix(BOM).lstrip()
+    if format == "paragraphs" and _WIKIEXTRACTOR.match(head):
+        return "wikiextractor"
+    if format == "paragraphs" and not _extension(name) and _JSON_LINE.match(head):
+        return "jsonl"  # WikiExtractor's with --json, whose files have no extension
+    return "json" if format == "jsonl" and is_json_list(head) else format
 
 
 def _extension(name: str) -> str:

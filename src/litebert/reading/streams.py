@@ -63,6 +63,11 @@ class Stream:
         self._place -= count
         self.here -= count
 
+    def put_back(self, data: bytes) -> None:
+        """Step back by bytes that were read, however many."""
+        self._piece, self._place = data + self._piece[self._place :], 0
+        self.here -= len(data)
+
     def skip(self, count: int) -> None:
         goal = self.here + count
         while self.here < goal and self.read(goal - self.here):
@@ -124,6 +129,9 @@ class FileStream(Stream):
 
     def unread(self, count: int) -> None:
         self.skip(-count)
+
+    def put_back(self, data: bytes) -> None:
+        self.skip(-len(data))
 
     def skip(self, count: int) -> None:
         self.here = self._file.seek(min(self.here + count, self._size))

@@ -14,12 +14,18 @@ from typing import Any, AnyStr
 from litebert.base.errors import FormatError
 from litebert.reading.signatures import BOM
 
+LONGEST_NAME = 40  # characters of a column's name, where one must guess what is a name
 # Possessive, because a hostile field of millions of quotes must not pile up ways to go back.
 _FIELD = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",]*+))(,|\Z)')
 
 
-def parse_header(name: str, record: bytes, format: str, field: str) -> tuple[str, ...]:
-    """The names of a table's columns, of which one must be the wanted field."""
+def parse_header(name: str, record: bytes, format: str, field: str) -> tuple[tuple[str, ...], bool]:
+    """The names of a table's columns, and whether the record names them.
+
+    One must be the wanted field, by its name or its number from 0. If it is told by a number and
+    the first record does not look like names (a number in it, or more than 40 characters), there is
+    no header. Columns that are told by number are called by their numbers.
+    """
     try:
         line = record.removeprefix(BOM).decode().rstrip("\r\n")
     except UnicodeDecodeError as error:
@@ -31,7 +37,16 @@ def parse_header(name: str, record: bytes, format: str, field: str) -> tuple[str
         raise FormatError(
             f"{name}, line 1: the header has a quote inside a field, or one left open"
         )
-    return check_columns(name, columns, field)
+    if field in columns or not field.isdigit():
+        return check_columns(name, columns, field), True
+    numbers = [str(place) for place in range(len(columns))]
+    check_columns(name, numbers, field)
+    headed = all(len(one) <= LONGEST_NAME and not _is_number(one) for one in columns)
+    return tuple(numbers), headed
+
+
+def _is_number(text: str) -> bool:
+    return text.strip().lstrip("+-").replace(".", "", 1).isdecimal()
 
 
 def check_columns(name: str, columns: list[str], field: str) -> tuple[str, ...]:
@@ -41,7 +56,8 @@ def check_columns(name: str, columns: list[str], field: str) -> tuple[str, ...]:
     if field in columns:
         raise FormatError(f"{name}: two columns are named {field!r}; rename one of them")
     raise FormatError(
-        f"{name}: no column {field!r}; there are {quoted_list(columns)} (choose with --field)"
+        f"{name}: no column {field!r}; there are {quoted_list(columns)} (choose with --field NAME, "
+        "or --field NUMBER from 0, as where the first line is no header)"
     )
 
 

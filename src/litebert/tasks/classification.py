@@ -47,6 +47,9 @@ class LabelPrediction(Prediction):
     label: str
     probabilities: dict[str, float]
 
+    def brief(self) -> dict[str, str]:
+        return {"label": self.label, "probability": f"{self.probabilities[self.label]:.1%}"}
+
 
 class Classification(TextTask[LabelPrediction]):
     """Classify texts."""
@@ -145,6 +148,7 @@ class PairClassification(Classification):
     """Classify pairs of texts."""
 
     kind = "pair"
+    plain_columns = PAIR.names
     contrasts = False
 
     @property

@@ -15,8 +15,9 @@ from typing import Any
 
 from litebert.base.errors import FormatError, SettingsError, did_you_mean
 from litebert.tasks.published.registry import PUBLISHED
+from litebert.tasks.readers.splits import find_split, require_split
 from litebert.tasks.readers.text_file import Say, quiet
-from litebert.tasks.registry import KINDS, build_task
+from litebert.tasks.registry import KINDS, build_task, find_kind
 from litebert.tasks.source import DataSource
 from litebert.tasks.task import Task, TaskSettings
 
@@ -44,29 +45,44 @@ def open_data(task: str, source: DataSource, say: Say = quiet) -> TaskData:
         raise SettingsError(f"no task {task!r}; {did_you_mean(task, task_names())}")
     if task in KINDS:
         return _open_own(KINDS[task], source, say)
+    _, dev = published_examples(task, source, say)
+    train = dev.pop("train")
+    data = TaskData(PUBLISHED[task].settings(train), train, dev)
+    for examples in dev.values():
+        _check_dev(build_task(data.settings), examples, source.data or Path())
+    return data
+
+
+def published_examples(
+    task: str, source: DataSource, say: Say
+) -> tuple[type[Task], dict[str, Examples]]:
+    """The kind of a published task, and its labelled splits, train first."""
+    if task not in task_names():
+        raise SettingsError(f"no task {task!r}; {did_you_mean(task, task_names())}")
     if source.data is None:
         raise SettingsError(f"--task {task} needs --data FOLDER, where its published files are")
     published = PUBLISHED[task]
-    dev = {
+    found = {
         split: published.read(source.data, split, source, labelled=True, say=say)
         for split in published.splits
     }
-    train = dev.pop("train")
-    data = TaskData(published.settings(train), train, dev)
-    for examples in dev.values():
-        _check_dev(build_task(data.settings), examples, source.data)
-    return data
+    return find_kind(published.settings(found["train"]).kind), found
 
 
 def read_split(
     task: Task, source: DataSource, *, split: str = "dev", labelled: bool = True, say: Say = quiet
 ) -> Examples:
     """Examples for a fine-tuned model: a published split, or a file of the user's own."""
+    if source.values is not None:
+        examples = task.read_values(source, labelled=labelled, say=say)
+        _check_asked(task, examples, Path("texts"), labelled=labelled)
+        return examples
     path, published = source.data, PUBLISHED.get(task.settings.name)
     assert path is not None
     if published is not None and (os.path.isdir(path) or published.reads_single_files):
         examples = published.read(path, split, source, labelled=labelled, say=say)
     else:
+        path = file_of_split(path, split, say)
         examples = task.read_file(path, source, labelled=labelled, say=say)
     _check_asked(task, examples, path, labelled=labelled)
     return examples
@@ -75,24 +91,47 @@ def read_split(
 # ------------------------------------------------------------------------------- own files
 
 
+def file_of_split(path: Path, split: str, say: Say) -> Path:
+    """A file as it is; of a folder, the file of a split."""
+    if not path.is_dir():
+        return path
+    found = require_split(path, split)
+    say(f"{path}: {found.name} is {split}")
+    return found
+
+
+def own_files(kind: str, source: DataSource, say: Say) -> tuple[Path, Path | None]:
+    """The user's files: those named, or of a folder those that are called train and dev."""
+    given = source.train or source.data
+    if given is None:
+        raise SettingsError(
+            f"--task {kind} needs --train FILE (.csv, .tsv, .jsonl, .json, .parquet, .conll) or a "
+            "folder with files named train and dev"
+        )
+    train, dev = file_of_split(given, "train", say), source.dev
+    if dev is None and given.is_dir() and (found := find_split(given, "dev")):
+        say(f"{given}: {found.name} is dev")
+        return train, found
+    return train, None if dev is None else file_of_split(dev, "dev", say)
+
+
 def _open_own(kind: type[Task], source: DataSource, say: Say) -> TaskData:
-    if source.train is None:
-        raise SettingsError(f"--task {kind.kind} needs --train FILE (.csv, .tsv, .jsonl, .parquet)")
+    train, dev_file = own_files(kind.kind, source, say)
 
     def read(path: Path) -> Examples:
         return kind.read_file(path, source, labelled=True, say=say)
 
-    examples = read(source.train)
+    examples = read(train)
     if not examples:
-        raise FormatError(f"{source.train}: holds no examples")
-    if source.dev is None:
+        raise FormatError(f"{train}: holds no examples")
+    if dev_file is None:
         examples, dev = hold_out(kind, examples, HELD_OUT)
         count = len(dev) + len(examples)
-        say(f"{source.train}: {len(dev):,} of {count:,} examples are held out as dev")
+        say(f"{train}: {len(dev):,} of {count:,} examples are held out as dev")
     else:
-        dev = read(source.dev)
-    settings = kind.settings_for(examples, source.train)
-    _check_dev(kind(settings), dev, source.dev or source.train)
+        dev = read(dev_file)
+    settings = kind.settings_for(examples, train)
+    _check_dev(kind(settings), dev, dev_file or train)
     return TaskData(settings, examples, {"dev": dev})
 
 

@@ -85,6 +85,11 @@ class ChoicePrediction(Prediction):
     choice: int
     probabilities: tuple[float, ...]
 
+    def brief(self) -> dict[str, str]:
+        option = self.inputs["options"][self.choice] if self.inputs else ""
+        sure = f"{self.probabilities[self.choice]:.1%}"
+        return {"choice": str(self.choice), "option": option, "probability": sure}
+
 
 Examples = Sequence[ChoiceExample]
 Predictions = Sequence[ChoicePrediction]
@@ -172,8 +177,22 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
         )  # fmt: skip
 
     @staticmethod
+    def inputs_of(example: ChoiceExample) -> dict[str, Any]:
+        texts = {"passage": example.passage, "question": example.question}
+        return {**{name: text for name, text in texts.items() if text}, "options": example.options}
+
+    @staticmethod
     def is_labelled(example: ChoiceExample) -> bool:
         return example.answer is not None
+
+    @staticmethod
+    def answers_of(example: ChoiceExample) -> tuple[str, ...]:
+        return () if example.answer is None else (example.options[example.answer],)
+
+    @classmethod
+    def counted_of(cls, example: ChoiceExample) -> tuple[str, ...]:
+        """The letter of the correct option."""
+        return () if example.answer is None else (string.ascii_uppercase[example.answer],)
 
     def problem_of(self, example: ChoiceExample) -> str | None:
         there, wanted = len(example.options), self.settings.options

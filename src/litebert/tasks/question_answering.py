@@ -29,6 +29,7 @@ from litebert.tasks.questions import (
     ROLES,
     QuestionExample,
     gold_answers,
+    is_squad,
     questions_of,
     read_squad,
     write_predictions,
@@ -97,6 +98,10 @@ class AnswerPrediction(Prediction):
         """Of the answer among the candidates; 0 where none is given."""
         return self.candidates[0].probability if self.text else 0.0
 
+    def brief(self) -> dict[str, str]:
+        sure = f"{self.candidates[0].probability:.1%}" if self.text and self.candidates else ""
+        return {"answer": self.text or "(none)", "probability": sure}
+
 
 Examples = Sequence[QuestionExample]
 Predictions = Sequence[AnswerPrediction]
@@ -109,6 +114,7 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
     settings_class = QuestionSettings
     noun = "questions"
     trivial_answer = "the sentence that shares most words with the question, or no answer"
+    plain_columns = ("question", "passage")
 
     def __init__(self, settings: QuestionSettings) -> None:
         super().__init__(settings)
@@ -127,7 +133,7 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
         cls, path: Path, source: DataSource, *, labelled: bool, say: Say
     ) -> list[QuestionExample]:
         """A file like SQuAD's, or a table."""
-        if ".json" in path.suffixes:
+        if ".json" in path.suffixes and is_squad(path):
             return read_squad(path, needs_answers=labelled, repair=source.repair, say=say)
         return super().read_file(path, source, labelled=labelled, say=say)
 
@@ -159,8 +165,20 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
         )  # fmt: skip
 
     @staticmethod
+    def inputs_of(example: QuestionExample) -> dict[str, Any]:
+        return {"question": example.question, "passage": example.passage}
+
+    @staticmethod
     def is_labelled(example: QuestionExample) -> bool:
         return bool(example.answers or example.impossible)
+
+    @staticmethod
+    def answers_of(example: QuestionExample) -> tuple[str, ...]:
+        return tuple(sorted({answer.text for answer in example.answers}))
+
+    @classmethod
+    def counted_of(cls, example: QuestionExample) -> tuple[str, ...]:
+        return ("an answer" if example.answers else "no answer",)
 
     def configured(self, recipe: Mapping[str, Any], train: Examples, say: Say) -> Self:
         """The paper's head is for questions that may have no answer."""

@@ -103,6 +103,12 @@ def read_squad(
     return examples
 
 
+def is_squad(path: Path | str) -> bool:
+    """Whether a JSON file has SQuAD's articles, or is a table of questions."""
+    text = read_text(path)
+    return '"paragraphs"' in text or not ('"question"' in text or text.lstrip().startswith("["))
+
+
 def _version(content: dict[str, Any], wanted: str | None, path: str) -> str | None:
     """The version to hold the questions to: the one asked for, or the one the file claims."""
     if wanted is not None and wanted not in VERSIONS:

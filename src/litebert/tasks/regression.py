@@ -16,12 +16,14 @@ from torch import Tensor
 
 from litebert.base.batches import Batch
 from litebert.base.errors import FormatError
+from litebert.model.model import Model
 from litebert.tasks.features import Features
 from litebert.tasks.metrics.correlation import CORRELATION_METRICS
 from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role, candidates
 from litebert.tasks.readers.rows import Row
 from litebert.tasks.readers.text_file import Say
-from litebert.tasks.task import Prediction, Term
+from litebert.tasks.source import Value
+from litebert.tasks.task import BETWEEN_TEXTS, Prediction, Term
 from litebert.tasks.texts import (
     LABEL,
     PAIR,
@@ -45,6 +47,9 @@ class ValuePrediction(Prediction):
 
     value: float
 
+    def brief(self) -> dict[str, str]:
+        return {"value": f"{self.value:.4g}"}
+
 
 class Regression(TextTask[ValuePrediction]):
     """Predict a number."""
@@ -62,6 +67,14 @@ class Regression(TextTask[ValuePrediction]):
         named = "text_a" in given.columns or "text_b" in given.columns
         paired = "text" not in given.columns and (named or bool(candidates(PAIR, columns)))
         return (PAIR if paired else TEXT), ID, LABEL
+
+    @classmethod
+    def columns_of(cls, value: Value, where: str) -> dict[str, Any]:
+        """A text, or a pair of them."""
+        texts = value.split(BETWEEN_TEXTS) if isinstance(value, str) else value
+        if len(texts) == 2 and not isinstance(texts, Mapping):
+            return dict(zip(PAIR.names, (text.strip() for text in texts), strict=True))
+        return super().columns_of(value, where)
 
     @classmethod
     def label_in(cls, row: Row, needed: bool) -> float | None:
@@ -91,6 +104,11 @@ class Regression(TextTask[ValuePrediction]):
             name=cls.kind, kind=cls.kind, metrics=("pearson", "spearman"),
             max_length=model.config.longest_sequence,
         )  # fmt: skip
+
+    @classmethod
+    def counted_of(cls, example: TextExample) -> tuple[str, ...]:
+        """The nearest whole number, which makes a histogram of small scores."""
+        return () if example.label is None else (f"{float(example.label):.0f}",)
 
     def target_of(self, example: TextExample) -> float:
         return math.nan if example.label is None else float(example.label)

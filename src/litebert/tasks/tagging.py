@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,11 +33,12 @@ from litebert.tasks.metrics.entities import (
     f1_of_counts,
 )
 from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role, role
-from litebert.tasks.readers.conll import read_conll
+from litebert.tasks.readers.conll import TAGS, WORDS, are_columns, read_conll
+from litebert.tasks.readers.formats import format_of_name, format_of_text
 from litebert.tasks.readers.json_content import kind_name, parse_json
-from litebert.tasks.readers.rows import Row, Table, is_table, name_of
-from litebert.tasks.readers.text_file import Say
-from litebert.tasks.source import DataSource
+from litebert.tasks.readers.rows import TEXT, Row, Table, name_of
+from litebert.tasks.readers.text_file import Say, read_lines
+from litebert.tasks.source import DataSource, Value
 from litebert.tasks.task import (
     EXIT_RULES,
     Form,
@@ -50,6 +51,7 @@ from litebert.tasks.task import (
 )
 from litebert.text.tokenizer import Tokenizer
 
+_WORD = re.compile(r"\w(?:\S*\w)?|[^\w\s]")
 _BRACKETED = re.compile(r"\[[\"'\d].*\]", re.DOTALL)
 
 
@@ -85,13 +87,17 @@ class TagsPrediction(Prediction):
             for one in found
         )
 
+    def brief(self) -> dict[str, str]:
+        words = zip(self.inputs.get("words", self.tags), self.tags, strict=True)
+        return {"tags": " ".join(w if tag == OUTSIDE else f"{w}/{tag}" for w, tag in words)}
+
     def to_json(self) -> dict[str, Any]:
-        """Plain values; words and places only where they are told."""
+        """Plain values; places only of a plain text, whose words they are."""
         told = super().to_json()
-        return {name: told[name] for name in told if name not in _TOLD or self.offsets}
-
-
-_TOLD = ("words", "offsets")
+        if not self.offsets:
+            del told["offsets"]
+            told["words"] = self.inputs.get("words", ())
+        return told
 
 
 @dataclass(frozen=True)
@@ -116,6 +122,7 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
     fits_head = True
     trivial_answer = "the most frequent tag for every word"
     exit_rules = EXIT_RULES
+    has_word_columns = True
 
     def __init__(self, settings: TaskSettings) -> None:
         super().__init__(settings)
@@ -130,18 +137,41 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
         return [_tagged(row, labelled) for row in table.rows]
 
     @classmethod
+    def open_table(cls, path: Path, given: ColumnMapping, *, labelled: bool, say: Say) -> Table:
+        """A table; the words of plain text are found in it."""
+        table = super().open_table(path, given, labelled=labelled, say=say)
+        if not table.is_plain:
+            return table
+        say(f"{path}: read as a sentence a line, whose words end at spaces and punctuation")
+        rows = [replace(row, values=cls.columns_of(row.values[TEXT], "")) for row in table.rows]
+        return replace(table, columns=("words",), rows=rows)
+
+    @classmethod
     def read_file(
         cls, path: Path, source: DataSource, *, labelled: bool, say: Say
     ) -> list[TaggedExample]:
-        """A table, or CoNLL's columns."""
-        if source.repair or is_table(path):
+        """A table, CoNLL's columns, or where no tags are needed a sentence a line."""
+        format = format_of_name(path)
+        if format is None or format in ("tsv", "text"):
+            lines = read_lines(path)
+            if format_of_text("\n".join(lines[:1])) == "json":
+                format = "json"
+            elif format == "tsv" and cls.known_names(lines[0].split("\t"), source.columns):
+                format = "csv"  # a table with its header
+            else:
+                plain = not labelled and not are_columns(lines)
+                format = "text" if plain else "columns"
+        if source.repair or format != "columns":
             return super().read_file(path, source, labelled=labelled, say=say)
-        return cls.from_conll(path, labelled=labelled, say=say)
+        return cls.from_conll(path, source.columns, labelled=labelled, say=say)
 
     @classmethod
-    def from_conll(cls, path: Path, *, labelled: bool, say: Say) -> list[TaggedExample]:
+    def from_conll(
+        cls, path: Path, given: ColumnMapping, *, labelled: bool, say: Say
+    ) -> list[TaggedExample]:
         """The sentences of a file in CoNLL's columns, whatever its name."""
-        found = read_conll(path, needs_tags=labelled, say=say)
+        columns = _number(given, "words", WORDS), _number(given, "tags", TAGS)
+        found = read_conll(path, needs_tags=labelled, columns=columns, say=say)
         return [TaggedExample(str(n), s.words, s.tags, s.where) for n, s in enumerate(found)]
 
     @classmethod
@@ -170,6 +200,17 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
             max_length=model.config.longest_sequence,
         )  # fmt: skip
 
+    @classmethod
+    def columns_of(cls, value: Value, where: str) -> dict[str, Any]:
+        """A sentence, or its words."""
+        if isinstance(value, Mapping):
+            return dict(value)
+        return {"words": list(split_words(value) if isinstance(value, str) else value)}
+
+    @staticmethod
+    def inputs_of(example: TaggedExample) -> dict[str, Any]:
+        return {"words": example.words}
+
     @staticmethod
     def is_labelled(example: TaggedExample) -> bool:
         return example.tags is not None
@@ -180,6 +221,10 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
 
     def form(self, examples: Examples) -> Form:
         return "words"
+
+    @staticmethod
+    def answers_of(example: TaggedExample) -> tuple[str, ...]:
+        return example.tags or ()
 
     def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """A sentence in one sequence, or in several that part it between words."""
@@ -262,6 +307,9 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
         merged = self._prediction(first.id, mean)
         return replace(merged, words=first.words, offsets=first.offsets)
 
+    def to_word_columns(self, prediction: TagsPrediction) -> list[tuple[str, ...]]:
+        return list(zip(prediction.inputs["words"], prediction.tags, strict=True))
+
     def all_alike(self, predictions: Predictions) -> bool:
         return len({tag for prediction in predictions for tag in prediction.tags}) < 2
 
@@ -338,6 +386,20 @@ def _windows(tokens: int, firsts: IntArray, room: int) -> Iterator[tuple[int, in
             following = int(later[0]) if len(later) else tokens
         yield begin, end
         begin = following
+
+
+def split_words(text: str) -> tuple[str, ...]:
+    """The words of a sentence as taggers know them: punctuation around a word is a word."""
+    return tuple(_WORD.findall(text))
+
+
+def _number(given: ColumnMapping, role: str, default: int) -> int:
+    told = given[role]
+    if told and not re.fullmatch(r"-?\d{1,4}", told):
+        raise SettingsError(
+            f"--column {role}={told}: columns of words have no names; give a number from 0"
+        )
+    return int(told) if told else default
 
 
 # ------------------------------------------------------------------------------- cells of a table

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
 
@@ -20,7 +20,7 @@ from pydantic import Field, field_validator
 from torch import Tensor
 
 from litebert.base.batches import Batch
-from litebert.base.errors import SettingsError
+from litebert.base.errors import FormatError, SettingsError
 from litebert.base.intervals import Interval
 from litebert.base.ragged import IntArray
 from litebert.base.settings import Settings
@@ -31,10 +31,11 @@ from litebert.model.model import Model
 from litebert.model.objective import ACCURACY, Objective, Term
 from litebert.model.sentence_encoder import SentenceEncoderSettings
 from litebert.tasks.features import Features
-from litebert.tasks.readers.column_mapping import ColumnMapping, Role, map_columns
-from litebert.tasks.readers.rows import Table, map_rows, read_table
-from litebert.tasks.readers.text_file import Say
-from litebert.tasks.source import DataSource
+from litebert.tasks.readers.column_mapping import ColumnMapping, Role, candidates, map_columns
+from litebert.tasks.readers.headers import columns_by_content
+from litebert.tasks.readers.rows import Row, Table, map_rows, read_table
+from litebert.tasks.readers.text_file import Say, quiet
+from litebert.tasks.source import DataSource, Value
 from litebert.text.tokenizer import Tokenizer
 
 Output = NDArray[np.floating]  # of one sequence
@@ -43,6 +44,7 @@ Scores = dict[str, float]
 Form = Literal["text", "pair", "words", "passage", "options"]  # what an example asks about
 EXIT_RULES = ("depth", "patience", "confidence")  # of kinds that say how likely labels are
 SHOWN = 10  # weights of labels
+BETWEEN_TEXTS = "|||"  # of an example of several texts that is given as one
 TASK_KEY = "litebert_task"  # where a model folder's config.json keeps the settings
 
 
@@ -76,11 +78,19 @@ class Prediction:
     """What is predicted for an example; a kind adds what it is."""
 
     id: str
+    inputs: dict[str, Any] = field(default_factory=dict, compare=False, kw_only=True)  # asked
     depth: int | None = field(default=None, kw_only=True)  # layers, where they were chosen
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values: the fields, by their names."""
-        return {name: v for name, v in asdict(self).items() if name != "depth" or v is not None}
+        """Plain values by their names: the id, what was asked, what is predicted."""
+        found = asdict(self)
+        if self.depth is None:
+            del found["depth"]
+        return {"id": found.pop("id"), **found.pop("inputs"), **found}
+
+    def brief(self) -> dict[str, str]:
+        """What is predicted, for people."""
+        ...
 
 
 class AnyExample(Protocol):
@@ -116,6 +126,8 @@ class Task(Objective, Protocol[S, E, P]):
     contrasts: ClassVar[bool] = (
         False  # the vectors of examples with the same label can be drawn near
     )
+    plain_columns: ClassVar[tuple[str, ...]] = ()  # of an example that is given as texts alone
+    has_word_columns: ClassVar[bool] = False  # whether predictions can be written as CoNLL's
     weight, counters, count_offset = 1.0, ACCURACY, 0
     name: str  # that of the settings, as metrics.jsonl names the loss
     settings: S
@@ -129,7 +141,7 @@ class Task(Objective, Protocol[S, E, P]):
         """How sentence-transformers makes vectors with a model of this task, if it should."""
         return None
 
-    # -------------------------------------------------------------- examples, from users' files
+    # ----------------------------------------- examples, from users' files or as they are given
 
     @classmethod
     def roles(cls, columns: Sequence[str], given: ColumnMapping) -> tuple[Role, ...]:
@@ -145,23 +157,106 @@ class Task(Objective, Protocol[S, E, P]):
     def read_table(
         cls, path: Path, given: ColumnMapping, *, labelled: bool, say: Say
     ) -> tuple[list[E], ColumnMapping]:
-        """The examples of a .csv, .tsv, .jsonl or .parquet file, and the columns they came from."""
-        table = read_table(path)
+        """The examples of a table or a text file, and the columns they came from."""
+        table = cls.open_table(path, given, labelled=labelled, say=say)
+        return cls.map_table(table, given, labelled=labelled, say=say)
+
+    @classmethod
+    def open_table(cls, path: Path, given: ColumnMapping, *, labelled: bool, say: Say) -> Table:
+        """The rows of a table, or the lines of a text file where no labels are needed."""
+        table = read_table(path, lambda names: cls.known_names(names, given), given, say)
+        if table.is_plain and labelled:
+            raise FormatError(
+                f"{path}: a text a line, without labels; give a table (.csv, .tsv, .jsonl, …) that "
+                "has them"
+            )
+        return table
+
+    @classmethod
+    def known_names(cls, names: Sequence[str], given: ColumnMapping) -> list[str]:
+        """Those of some names that may be columns of a table of this kind."""
+        ways = (way for role in cls.roles(names, given) for way in candidates(role, names))
+        return [name for way in ways for columns in way.values() for name in columns]
+
+    @classmethod
+    def map_table(
+        cls, table: Table, given: ColumnMapping, *, labelled: bool, say: Say,
+        refused: list[str] | None = None,
+    ) -> tuple[list[E], ColumnMapping]:  # fmt: skip
+        """The examples of a table's rows, and the columns they came from.
+
+        A bad row stops it, unless there is a list of what was `refused`.
+        """
         roles = cls.roles(table.columns, given)
+        if table.headerless and not given.columns:
+            records = [list(row.values.values()) for row in table.rows]
+            given = columns_by_content(table.path, records, roles)
+            say(f"{table.path}: columns guessed by their content: {given.listed()}")
         columns = map_columns(table.path, cls.kind, table.columns, roles, given, labelled=labelled)
         table = map_rows(table, columns, say, id_told="id" in given.columns)
+        if refused is not None:
+            table = cls._good_rows(table, refused, labelled=labelled)
         return cls.from_table(table, labelled=labelled, say=say), table.rows[0].columns
+
+    @classmethod
+    def _good_rows(cls, table: Table, refused: list[str], *, labelled: bool) -> Table:
+        good = []
+        for row in table.rows:
+            try:
+                cls.from_table(replace(table, rows=[row]), labelled=labelled, say=quiet)
+            except FormatError as error:
+                refused.append(str(error))
+            else:
+                good.append(row)
+        if not good:
+            raise FormatError(refused[0])
+        return replace(table, rows=good)
 
     @classmethod
     def read_file(cls, path: Path, source: DataSource, *, labelled: bool, say: Say) -> list[E]:
         """The examples of a user's file, in any format that the kind reads."""
         if source.repair:
             raise SettingsError(f"--repair: {path} is not a SQuAD file, which it is for")
-        examples, columns = cls.read_table(path, source.columns, labelled=labelled, say=say)
-        if guessed := columns.without(*source.columns.columns).shown():
-            listed = ", ".join(f"{role} = {column!r}" for role, column in guessed.items())
-            say(f"{path}: columns guessed by their names: {listed} (--column ROLE=NAME to change)")
+        table = cls.open_table(path, source.columns, labelled=labelled, say=say)
+        examples, columns = cls.map_table(
+            table, source.columns, labelled=labelled, say=say, refused=source.refused
+        )
+        guessed = columns.without(*source.columns.columns)
+        if guessed.columns and not table.headerless and not table.is_plain:
+            say(
+                f"{path}: columns guessed by their names: {guessed.listed()} "
+                "(--column ROLE=NAME to change)"
+            )
         return examples
+
+    @classmethod
+    def read_values(cls, source: DataSource, *, labelled: bool, say: Say) -> list[E]:
+        """The examples that a caller gives instead of a file."""
+        values = [
+            cls.columns_of(one, f"text {n:,}") for n, one in enumerate(source.values or (), 1)
+        ]
+        if not values:
+            raise SettingsError("no texts are given; there must be at least one")
+        rows = [Row(f"text {number:,}", one) for number, one in enumerate(values, 1)]
+        names = tuple(dict.fromkeys(name for one in values for name in one))
+        table = Table("the texts that are given", names, rows)
+        return cls.map_table(table, source.columns, labelled=labelled, say=say)[0]
+
+    @classmethod
+    def columns_of(cls, value: Value, where: str) -> dict[str, Any]:
+        """An example that is given as a text, as several, or by its columns, as a table has it."""
+        if isinstance(value, Mapping):
+            return dict(value)
+        several = len(cls.plain_columns) > 1
+        parts = value.split(BETWEEN_TEXTS) if isinstance(value, str) and several else value
+        texts = [parts] if isinstance(parts, str) else [part.strip() for part in parts]
+        if len(texts) != len(cls.plain_columns):
+            listed = (
+                " and ".join(cls.plain_columns) or "columns by their names, in a file or a dict"
+            )
+            hint = f", with {BETWEEN_TEXTS} between them" if several else ""
+            raise SettingsError(f"{where}: {len(texts)} given; {cls.kind} needs {listed}{hint}")
+        return dict(zip(cls.plain_columns, texts, strict=True))
 
     @classmethod
     def settings_for(cls, examples: Sequence[E], path: Path) -> S:
@@ -178,6 +273,11 @@ class Task(Objective, Protocol[S, E, P]):
         return None
 
     @staticmethod
+    def inputs_of(example: E) -> dict[str, Any]:
+        """What is asked: texts by the names of their columns."""
+        ...
+
+    @staticmethod
     def is_labelled(example: E) -> bool:
         """Whether an example says what is to be predicted."""
         ...
@@ -186,6 +286,16 @@ class Task(Objective, Protocol[S, E, P]):
     def labels_of(example: E) -> tuple[str, ...]:
         """The labels that must be known to the model; none where they are numbers or places."""
         return ()
+
+    @staticmethod
+    def answers_of(example: E) -> tuple[str, ...]:
+        """What is to be predicted, for people; none where it is not known."""
+        ...
+
+    @classmethod
+    def counted_of(cls, example: E) -> tuple[str, ...]:
+        """What a report counts: as a rule the answers."""
+        return cls.answers_of(example)
 
     def problem_of(self, example: E) -> str | None:
         """Why an example cannot be read by a model of these settings, if it cannot."""
@@ -306,6 +416,10 @@ class Task(Objective, Protocol[S, E, P]):
         """Whether scores are above those of the trivial predictions."""
         metric = self.settings.metrics[0]
         return scores[metric] > trivial[metric]
+
+    def to_word_columns(self, prediction: P) -> Sequence[tuple[str, ...]]:
+        """A line a word, where `has_word_columns`."""
+        raise SettingsError(f"{self.kind} has no columns of words; write .jsonl, .csv or .tsv")
 
     def write_submission(self, path: Path, predictions: Sequence[P]) -> None:
         """Predictions in the official format of the kind, where it has one."""

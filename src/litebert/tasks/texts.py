@@ -88,6 +88,7 @@ class TextTask(Task[TextSettings, TextExample, P]):
     fits_head = True
     overflow_hint = ", --overflow stride to read them in windows"
     known_metrics: ClassVar[dict[str, Metric]]
+    plain_columns = TEXT.names
     label_type: ClassVar[DTypeLike] = np.int64
     no_label: ClassVar[float]
     exit_rules = EXIT_RULES
@@ -165,11 +166,21 @@ class TextTask(Task[TextSettings, TextExample, P]):
         return self.settings.bi_encoder
 
     @staticmethod
+    def inputs_of(example: TextExample) -> dict[str, Any]:
+        if example.second is None:
+            return {"text": example.first}
+        return {"text_a": example.first, "text_b": example.second}
+
+    @staticmethod
     def is_labelled(example: TextExample) -> bool:
         return example.label is not None
 
     def form(self, examples: Examples) -> Form:
         return "text" if examples[0].second is None else "pair"
+
+    @staticmethod
+    def answers_of(example: TextExample) -> tuple[str, ...]:
+        return () if example.label is None else (f"{example.label}",)
 
     def configured(self, recipe: Mapping[str, Any], train: Examples, say: Say) -> Self:
         """As the recipe says; but a lone text has no other to be compared with."""

@@ -26,6 +26,7 @@ class RunStarted:
     step: int = 0  # more where a run is resumed
     world_size: int = 1
     unigram_loss: float | None = None  # of predicting masked tokens by their frequency
+    text_tokens: int | None = None  # of the corpus, once
 
 
 class Callback:

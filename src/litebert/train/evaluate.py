@@ -8,11 +8,12 @@ length alone, so that models of one tokenizer are asked the same things.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from litebert.base.batches import Batch
 from litebert.base.errors import SettingsError
 from litebert.base.files import read_json
 from litebert.base.intervals import wilson
@@ -23,11 +24,14 @@ from litebert.corpus.sampling.input_formats import INPUT_FORMATS
 from litebert.corpus.statistics import token_counts, unigram_loss
 from litebert.corpus.store import Store
 from litebert.inference.evaluate import TaskReport, evaluate_task
+from litebert.inference.jobs import OnProgress, no_progress
 from litebert.model.folder import find_model_folder
 from litebert.model.model import Model
 from litebert.objectives.learner import Learner
 from litebert.objectives.masking import Masker, Masking
 from litebert.objectives.registry import OBJECTIVES, build_objectives
+from litebert.tasks.readers.text_file import Say, quiet
+from litebert.tasks.source import ExampleInput
 from litebert.train.distributed import DistributedGroup
 from litebert.train.held_out import evaluate_batches, held_out_batches
 from litebert.train.metrics import Sums
@@ -64,7 +68,7 @@ def evaluate(
     models: str | Path | Sequence[str | Path],
     *,
     corpus: str | Path | Sequence[str | Path] | None = None,
-    input: str | Path | None = None,
+    input: ExampleInput | None = None,
     split: str = "dev",
     columns: Sequence[str] = (),
     repair: bool = False,
@@ -74,6 +78,8 @@ def evaluate(
     sequences: int = 2000,
     max_length: int | None = None,
     input_format: str | None = None,
+    say: Say = quiet,
+    on_progress: OnProgress = no_progress,
 ) -> HeldOutReport | TaskReport:
     """Evaluate a pretrained model on held-out text, or a fine-tuned one on labelled examples.
 
@@ -87,9 +93,10 @@ def evaluate(
     Args:
         models: A run's folder, or any model folder; several fine-tuned ones vote.
         corpus: For a pretrained model: a store made by `litebert prepare`, or all its parts.
-        input: For a fine-tuned model: labelled examples, or the folder of a published task.
+        input: For a fine-tuned model: labelled examples (a file, a folder with one named dev, "-"
+            for standard input), or the folder of a published task.
         split: Of a published task's folder.
-        columns: With `input`: which column is what, e.g. text=body.
+        columns: With `input`: which column is what, e.g. text=body, or text=0 by its number.
         repair: Move answers that are not at their offset to the nearest place.
         precision: With `input`: fp32, bf16, int8 or auto, as in `predict`.
         exit: With `input`: when a text has been read deeply enough, as in `predict`.
@@ -97,6 +104,8 @@ def evaluate(
         sequences: Held-out sequences, at most.
         max_length: Tokens of a sequence; by default as in the run.
         input_format: How sentences become samples; by default as in the run.
+        say: Told what the user should know, a sentence each.
+        on_progress: Called with how many sequences are done, and of how many.
     """
     folders = [models] if isinstance(models, str | Path) else list(models)
     if (corpus is None) == (input is None) or (corpus is not None and len(folders) != 1):
@@ -106,21 +115,16 @@ def evaluate(
         )
     if input is not None:
         return evaluate_task(
-            folders,
-            input,
-            split=split,
-            columns=columns,
-            repair=repair,
-            precision=precision,
-            exit=exit,
-            depth=depth,
-        )
+            folders, input, split=split, columns=columns, repair=repair, precision=precision,
+            exit=exit, depth=depth, say=say, on_progress=on_progress,
+        )  # fmt: skip
     if exit is not None or depth is not None:
         raise SettingsError("--exit and --depth are for fine-tuned models, with --input EXAMPLES")
     stores = [corpus] if isinstance(corpus, str | Path) else list(corpus or ())
     return evaluate_held_out(
-        folders[0], stores, sequences=sequences, max_length=max_length, input_format=input_format
-    )
+        folders[0], stores, sequences=sequences, max_length=max_length, input_format=input_format,
+        on_progress=on_progress,
+    )  # fmt: skip
 
 
 def evaluate_held_out(
@@ -131,6 +135,7 @@ def evaluate_held_out(
     max_length: int | None = None,
     input_format: str | None = None,
     precision: Precision = "auto",
+    on_progress: OnProgress = no_progress,
 ) -> HeldOutReport:
     """Losses and accuracies of a model on a corpus's held-out text.
 
@@ -154,12 +159,23 @@ def evaluate_held_out(
     masker = Masker(masking, store.tokenizer, counts)
     group = DistributedGroup(device=default_device())
     found: dict[str, ObjectiveReport] = {}
-    for learner, format in _learners(model, folder, input_format or data.input_format):
+    learners = _learners(model, folder, input_format or data.input_format)
+    for number, (learner, format) in enumerate(learners):
         learner.to(group.device).eval()
         loading = LoaderSettings(input_format=format, max_length=length)
         batches = held_out_batches(store, loading, masker, sequences, group)
+        batches = _counted(batches, number * sequences, len(learners) * sequences, on_progress)
         found |= _reports(evaluate_batches(learner, batches, group, precision, MICRO_BATCH_TOKENS))
     return HeldOutReport(length, unigram_loss(masker.masked_counts(counts)), found)
+
+
+def _counted(
+    batches: Iterable[Batch], done: int, size: int, on_progress: OnProgress
+) -> Iterator[Batch]:
+    for batch in batches:
+        yield batch
+        done += len(batch)
+        on_progress(done, size)
 
 
 def _settings(folder: Path) -> tuple[Masking, PresetData]:

@@ -1,9 +1,10 @@
 """Health checks: what goes wrong in a run without stopping it, said once, with what to do.
 
-Three things are looked for. Masked tokens that are predicted by frequency alone: small encoders can
-stay at that level for a whole budget. Sentence pairs at chance. A processor that waits for its
-data. Each decision is a pure function of a few recent numbers. Lines within the warmup are left out
-where learning is judged. A resumed run starts with an empty memory.
+Masked tokens that are predicted by frequency alone: small encoders can stay at that level for a
+whole budget. Sentence pairs at chance, or hardly any in the text. A processor that waits for its
+data. A budget that reads the same text over and over. Each decision is a pure function of a few
+recent numbers. Lines within the warmup are left out where learning is judged. A resumed run starts
+with an empty memory.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from math import sqrt
 from statistics import fmean, stdev
 from typing import Literal
 
+from litebert.corpus.statistics import lone_sentences
+from litebert.corpus.store import Store
 from litebert.train.callbacks import Callback, RunStarted
 from litebert.train.metrics import TrainingMetrics
 
@@ -32,7 +35,25 @@ ONE_SIDED = 1.645  # standard errors: 95 % of a normal distribution lies below
 STARVED = 0.2  # fraction of the time that may go into waiting for data
 REPEAT = 600.0  # seconds of the run between two messages on waiting
 
+MANY_PASSES = 40  # over the same text: BERT's number
+PASSES_AFTER = 0.05  # fraction of the budget from which on it can be told
+MOSTLY_LONE = 0.5  # fraction of documents of one sentence that leaves few pairs
+
 SENTENCE_PAIRS = ("sentence_order", "next_sentence")
+
+
+def few_pairs(objectives: Sequence[str], store: Store) -> str | None:
+    """A warning where sentence pairs are asked of a text that hardly has any."""
+    if not set(objectives) & set(SENTENCE_PAIRS):
+        return None
+    lone = lone_sentences(store)
+    if lone <= MOSTLY_LONE:
+        return None
+    return (
+        f"{WARNING}{lone:.0%} of the documents have one sentence, so few pairs teach the order of "
+        "sentences. Is every line a document by mistake (prepare's --format)? Else leave it out: "
+        "--set 'objectives=[\"masked_lm\"]' --set data.input_format=full-sentences"
+    )
 
 
 def is_stuck(losses: Sequence[float], unigram_loss: float) -> bool:
@@ -66,12 +87,14 @@ class HealthChecks(Callback):
     def __init__(self, notify: Callable[[str], None]) -> None:
         self.notify = notify
         self.unigram_loss: float | None = None
+        self.text_tokens: int | None = None
         self.warmup = 0.0
         self.recent: deque[TrainingMetrics] = deque(maxlen=MEMORY)
         self.notified: dict[str, float] = {}  # check -> seconds of the run
 
     def on_start(self, run: RunStarted) -> None:
         self.unigram_loss, self.warmup = run.unigram_loss, run.warmup
+        self.text_tokens = run.text_tokens
 
     def on_training(self, metrics: TrainingMetrics) -> None:
         self.recent.append(metrics)
@@ -79,6 +102,19 @@ class HealthChecks(Callback):
         for objective in SENTENCE_PAIRS:
             self._check_pairs(objective)
         self._check_data()
+        self._check_passes()
+
+    def _check_passes(self) -> None:
+        line = self.recent[-1]
+        if self.text_tokens is None or line.time.progress < PASSES_AFTER:
+            return
+        passes = line.tokens / line.time.progress / max(self.text_tokens, 1)
+        if passes > MANY_PASSES:
+            self._warn(
+                "passes",
+                f"the budget is about {passes:,.0f} passes over the text ({self.text_tokens:,} "
+                f"tokens), where BERT took {MANY_PASSES}. Add text, or give a smaller budget",
+            )
 
     def _check_masked_lm(self) -> None:
         losses = self._learned("loss", "masked_lm")[-RECENT:]

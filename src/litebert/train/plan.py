@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from litebert.base.budget import parse_budget
@@ -12,6 +13,7 @@ from litebert.base.errors import SettingsError
 from litebert.base.runtime import Precision, check_precision
 from litebert.configs.load import load_preset
 from litebert.configs.schema import Preset
+from litebert.corpus.store import open_store
 from litebert.planning.report import Plan, make_plan, spend
 from litebert.train.speed import measure_speed
 
@@ -23,6 +25,7 @@ def plan(
     batch_size: int | None = None,
     max_length: int | None = None,
     budget: str | None = None,
+    corpus: str | Path | Sequence[str | Path] = (),
     measure: bool = False,
     precision: Precision = "auto",
     checkpointing: bool = False,
@@ -40,11 +43,16 @@ def plan(
         batch_size: Sequences a step; by default the preset's.
         max_length: Tokens a sequence; by default the preset's.
         budget: How much training: 200Mtok, 125000steps, or 2h.
+        corpus: A store, or all its parts: how many passes over its text the budget means.
         measure: Take real training steps for ten seconds each to learn the speed here.
         precision: bf16 or fp32; auto is as the preset says.
         checkpointing: Recompute activations in the backward pass: less memory, more time.
     """
     allowance = None if budget is None else parse_budget(budget)
+    stores = [corpus] if isinstance(corpus, str | Path) else list(corpus)
+    if stores and allowance is None:
+        raise SettingsError("--corpus: give a --budget, too, to learn how often it reads the text")
+    text_tokens = open_store(*stores).training_tokens if stores else None
     found = []
     for name in [presets] if isinstance(presets, str) else presets:
         settings = _with_changes(load_preset(name, overrides), precision, checkpointing)
@@ -60,7 +68,7 @@ def plan(
         if measure:
             print(f"measuring {name} ...", file=sys.stderr, flush=True)
             speed = measure_speed(settings, size, length)
-        spending = None if allowance is None else spend(made, allowance, speed)
+        spending = None if allowance is None else spend(made, allowance, speed, text_tokens)
         found.append(replace(made, speed=speed, budget=spending))
     return found
 

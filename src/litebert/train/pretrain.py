@@ -42,7 +42,7 @@ from litebert.train.build import (
 from litebert.train.callbacks import Callback, CallbackList, RunStarted
 from litebert.train.checkpoint import Checkpoints, restore
 from litebert.train.distributed import DistributedGroup, join_group
-from litebert.train.health import HealthChecks
+from litebert.train.health import HealthChecks, few_pairs
 from litebert.train.held_out import evaluate_batches, held_out_batches, show_predictions
 from litebert.train.initialization.corpus import initialize_from_corpus
 from litebert.train.loop import Clock, TrainingLoop
@@ -297,8 +297,11 @@ class _Run:
                 step=loop.step,
                 world_size=self.group.world_size,
                 unigram_loss=unigram_loss,
+                text_tokens=self.store.training_tokens,
             )
         )
+        if warning := few_pairs(self.preset.objectives, self.store):
+            self.callbacks.on_message(warning)
         if not self.store.info.held_out:
             self._say_unmeasured("prepared without held-out text")
 

@@ -33,6 +33,7 @@ from litebert.corpus.preparing.workers import ShardRecord, Workers, WorkerSetup
 from litebert.corpus.store import SHARDS, STORE, Counts, Store, StoreInfo
 from litebert.reading.chunks import CHUNK_BYTES, check_source
 from litebert.reading.records import Skipped
+from litebert.reading.remarks import remarks_on
 from litebert.reading.sources import Source, find_sources
 from litebert.text.sentences import check_language
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
@@ -78,11 +79,13 @@ def prepare(
     field: str = "text",
     held_out: float = 0.01,
     drop_duplicates: bool = False,
+    strip_markup: bool = False,
     on_error: str = "stop",
     part: str = "1/1",
     num_workers: int | None = None,
     chunk_bytes: int = CHUNK_BYTES,
     on_progress: Callable[[PrepareProgress], None] = lambda progress: None,
+    say: Callable[[str], None] = lambda text: None,
 ) -> PreparedStore:
     """Turn raw text into a store of token ids, for pretraining.
 
@@ -94,26 +97,29 @@ def prepare(
     Example: litebert prepare wiki/*.jsonl.gz --tokenizer my-tokenizer --out corpus
 
     Args:
-        inputs: Files, folders or globs (txt, jsonl, csv, tsv, parquet; also .gz, .xz, .zst), "-"
-            for standard input, "hf:NAME" for a Hugging Face dataset.
+        inputs: Files, folders or globs (txt, jsonl, json, csv, tsv, parquet, WikiExtractor's; also
+            .gz, .xz, .zst), "-" for standard input, "hf:NAME" for a Hugging Face dataset.
         tokenizer: A tokenizer's folder or model file.
         out: The folder of the store to write.
         language: Language of the text, for sentence ends.
-        format: "auto" (by name; .txt is paragraphs), "sentences" (one a line, blank line between
-            documents), "paragraphs" (blank line between documents), "file" (the whole file is one
-            document), "jsonl", "csv", "tsv" or "parquet".
-        field: The key or column that holds the text.
+        format: "auto" (by name and beginning; .txt is paragraphs), "sentences" (one a line, blank
+            line between documents), "paragraphs" (blank line between documents), "file" (the whole
+            file is one document), "jsonl", "json" (a list of objects), "csv", "tsv", "parquet" or
+            "wikiextractor" (<doc …> to </doc>).
+        field: The key or column that holds the text; a column of a table also by its number from 0.
         held_out: Fraction of documents kept for evaluation, chosen by content.
         drop_duplicates: Leave out documents seen before.
+        strip_markup: Take wiki and HTML markup out of the text ([[links]], &nbsp;, <br>, <ref>).
         on_error: "stop" at the first bad record, or "skip" and count them.
         part: Prepare only part I of N, e.g. "2/8"; `open_store` joins the parts.
         num_workers: Processes; by default one a core.
         chunk_bytes: About how much text becomes one shard. All parts must agree on it.
         on_progress: Called with the progress whenever a shard is done.
+        say: Told what the user should know about the inputs, a sentence each.
     """
     options = {"language": language, "format": format, "field": field, "held_out": held_out,
                "drop_duplicates": drop_duplicates, "on_error": on_error,
-               "chunk_bytes": chunk_bytes}  # fmt: skip
+               "strip_markup": strip_markup, "chunk_bytes": chunk_bytes}  # fmt: skip
     settings, out = PrepareSettings.build(options, "litebert prepare"), Path(out)
     check_language(language)
     number = parse_part(part)
@@ -130,6 +136,8 @@ def prepare(
         progress.bytes_total = _total_size(sources)
         progress.already_there = is_finished(out, info, sources)
         if not progress.already_there:
+            for remark in remarks_on(sources, settings):
+                say(remark)
             with staging(out, info, sources, loaded) as folder:
                 units = _reading(work_units(sources, settings, number), progress)
                 for record in workers.make_shards(units, loaded):
@@ -148,7 +156,9 @@ def _describe(
 ) -> StoreInfo:
     """Everything that decides the store, but for its shards."""
     names = [[Path(source.name).name, source.size] for source in sources]
-    decisive = settings.model_dump(include={"language", "chunk_bytes", "format", "field"})
+    decisive = settings.model_dump(
+        include={"language", "chunk_bytes", "format", "field", "strip_markup"}
+    )
     decisive["inputs"] = hashlib.sha256(repr(names).encode()).hexdigest()
     return StoreInfo(
         tokenizer=tokenizer.checksum,

@@ -24,7 +24,7 @@ class NamedEntities(PublishedTask):
         self, path: Path, split: str, source: DataSource, *, labelled: bool, say: Say
     ) -> list[TaggedExample]:
         file = find_file(path, split)
-        examples = Tagging.from_conll(file, labelled=labelled, say=say)
+        examples = Tagging.from_conll(file, source.columns, labelled=labelled, say=say)
         for example in examples:
             for tag in example.tags or ():
                 try:

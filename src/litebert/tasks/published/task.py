@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from litebert.base.errors import FileError
+from litebert.tasks.readers.splits import split_names
 from litebert.tasks.readers.text_file import Say
 from litebert.tasks.source import DataSource
 from litebert.tasks.task import Task, TaskSettings
@@ -41,8 +42,16 @@ class PublishedTask(Protocol):
 
 
 def find_file(folder: Path, name: str) -> Path:
-    """A published file, plain or compressed; columns may end in .txt, .tsv or .conll."""
-    for ending in ("", ".gz", ".xz", ".txt", ".tsv", ".conll"):
-        if os.path.isfile(folder / (name + ending)):
-            return folder / (name + ending)
-    raise FileError(f"{folder}: no file {name} (also looked for .gz, .xz, .txt, .tsv and .conll)")
+    """A published file, plain or compressed; columns may end in .txt, .tsv or .conll.
+
+    A split may have another of its names: valid.txt is a dev set.
+    """
+    endings = ("", ".gz", ".xz", ".txt", ".tsv", ".conll", ".bio", ".iob", ".iob2")
+    for stem in split_names(name):
+        for ending in endings:
+            if os.path.isfile(folder / (stem + ending)):
+                return folder / (stem + ending)
+    raise FileError(
+        f"{folder}: no file {' or '.join(split_names(name))} (also looked for "
+        f"{', '.join(endings[1:])})"
+    )

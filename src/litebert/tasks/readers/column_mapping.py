@@ -55,7 +55,9 @@ class ColumnMapping:
         if not isinstance(given, Mapping):
             wrong = [pair for pair in given if "=" not in pair]
             if wrong:
-                raise SettingsError(f"--column {wrong[0]}: expected ROLE=NAME, as in text=body")
+                raise SettingsError(
+                    f"--column {wrong[0]}: expected ROLE=NAME or ROLE=NUMBER, as in text=body"
+                )
             given = dict(pair.split("=", 1) for pair in given)
         return cls(
             {
@@ -68,8 +70,19 @@ class ColumnMapping:
         """The (first) column of a role, or "" where there is none."""
         return self.columns[name][0] if name in self.columns else ""
 
+    def are_numbers(self) -> bool:
+        """Whether all columns are told by their numbers, from 0."""
+        told = [
+            part for columns in self.columns.values() for one in columns for part in one.split(",")
+        ]
+        return all(part.isascii() and part.isdigit() for part in told)
+
     def without(self, *names: str) -> ColumnMapping:
         return ColumnMapping({n: c for n, c in self.columns.items() if n not in names})
+
+    def listed(self) -> str:
+        """The same in one line."""
+        return ", ".join(f"{role} = {column!r}" for role, column in self.shown().items())
 
     def shown(self) -> dict[str, str]:
         """Role -> columns, to be said aloud."""
@@ -117,10 +130,18 @@ def _told(
         raise SettingsError(f"columns: {' and '.join(role.names)} go together; name both")
     if role.items is not None:  # a command line gives one word: a,b,c
         told = {n: c if c[0] in columns else tuple(",".join(c).split(",")) for n, c in told.items()}
-    for column in (column for chosen in told.values() for column in chosen):
-        if column not in columns:
-            raise FormatError(f"{path}: no column {column!r}; {did_you_mean(column, columns)}")
-    return told
+    return {
+        name: tuple(_named(path, one, columns) for one in chosen) for name, chosen in told.items()
+    }
+
+
+def _named(path: str, column: str, columns: Sequence[str]) -> str:
+    """A column that is told by its name, or by its number from 0."""
+    if column in columns:
+        return column
+    if column.isascii() and column.isdigit() and int(column) < len(columns):
+        return columns[int(column)]
+    raise FormatError(f"{path}: no column {column!r}; {did_you_mean(column, columns)}")
 
 
 def _guessed(

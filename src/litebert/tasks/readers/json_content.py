@@ -37,7 +37,7 @@ def parse_json(text: str, where: str, *, numbers_as_text: bool = False) -> Any:
             json.dumps(content, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise FormatError(
-            f"{where}: not JSON ({error.msg} at character {error.pos:,}); "
+            f"{where}: not JSON ({error.msg} at {_place(error)}); "
             "the file may be cut short: copy it again"
         ) from None
     except UnicodeEncodeError:
@@ -49,6 +49,12 @@ def parse_json(text: str, where: str, *, numbers_as_text: bool = False) -> Any:
             f"{where}: not JSON of any sane size (a number too long, or too deep)"
         ) from None
     return content
+
+
+def _place(error: json.JSONDecodeError) -> str:
+    if error.lineno == 1:
+        return f"character {error.pos:,}"
+    return f"line {error.lineno:,}, character {error.colno - 1:,}"
 
 
 def parse_object(text: str, where: str, *, numbers_as_text: bool = False) -> dict[str, Any]:

@@ -1,27 +1,33 @@
-"""Rows of the user's tables: CSV, TSV, JSON lines and Parquet, every row with its line and its id.
+"""Rows of the user's tables, every row with its line and its id.
 
-A value is text, or whatever JSON and Parquet hold; numbers of JSON stay as they are written.
+CSV and TSV with or without a header, JSON lines or a list of objects, Parquet, and plain text, a
+text a line. A value is text, or whatever JSON and Parquet hold; numbers of JSON stay as they are
+written.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from litebert.base.errors import FileError, FormatError
 from litebert.reading.parquet import open_parquet
-from litebert.reading.sources import find_sources
-from litebert.reading.tables import parse_row, quoted_list
+from litebert.reading.streams import STDIN, compression
+from litebert.reading.tables import csv_records, parse_row, quoted_list
 from litebert.tasks.readers.column_mapping import ColumnMapping
-from litebert.tasks.readers.json_content import kind_name, parse_object
-from litebert.tasks.readers.text_file import Say, largest_content, read_lines, read_text
+from litebert.tasks.readers.formats import format_of_name, format_of_text
+from litebert.tasks.readers.headers import Known, has_header
+from litebert.tasks.readers.json_content import as_kind, kind_name, parse_json, parse_object
+from litebert.tasks.readers.text_file import Say, largest_content, quiet, read_text
 
 ROWS_AT_ONCE = 64  # of Parquet
-TABLES = {".csv", ".tsv", ".jsonl", ".parquet"}
+TEXT = "text"  # the one column of plain text
+LIST_KEY = "data"  # of an object that holds the list of rows
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,8 @@ class Table:
     path: str
     columns: tuple[str, ...]
     rows: list[Row]
+    headerless: bool = False  # a CSV or TSV whose columns are called by their numbers
+    is_plain: bool = False  # a text a line, in one column
 
 
 def name_of(value: Any, where: str) -> str:
@@ -89,30 +97,47 @@ def name_of(value: Any, where: str) -> str:
     raise FormatError(f"{where} is neither text nor a number but {kind_name(value)}")
 
 
-def is_table(path: Path) -> bool:
-    """Whether a file's name is that of a table, perhaps compressed."""
-    return not TABLES.isdisjoint(path.suffixes)
+def read_table(
+    path: Path | str, known: Known = lambda names: [], given: ColumnMapping | None = None,
+    say: Say = quiet,
+) -> Table:  # fmt: skip
+    """All rows of a file, or of standard input (`-`).
 
-
-def read_table(path: Path | str) -> Table:
-    """All rows of a file; its format is told by its name, before any .gz, .xz or .zst."""
+    The format is told by the name, before any .gz, .xz or .zst, or else by the content. `known` and
+    `given` (columns) help to tell whether a table has a header.
+    """
     name = str(path)
-    if not os.path.isfile(name):
+    if name != STDIN and not os.path.isfile(name):
         kind = "a folder; name one file" if os.path.isdir(name) else "no such file"
         raise FileError(f"{name}: {kind}")
-    format = find_sources([name], "auto")[0].format
-    match format:
-        case "csv" | "tsv":
-            table = _separated(name, format)
-        case "jsonl":
-            table = _json_lines(name)
-        case "parquet":
-            table = _parquet(name)
-        case _:
-            raise FormatError(f"{name}: not a table; read are .csv, .tsv, .jsonl and .parquet")
+    format = format_of_name(name)
+    if format == "parquet":
+        table = _parquet(name)
+    else:
+        table = _parse(name, format, read_text(name), known, given or ColumnMapping(), say)
     if not table.rows:
         raise FormatError(f"{name}: no rows in it")
     return table
+
+
+def _parse(
+    path: str, format: str | None, text: str, known: Known, given: ColumnMapping, say: Say
+) -> Table:
+    if format is None or (format == "text" and format_of_text(text) == "tsv"):
+        format = format_of_text(text)
+        say(f"{path}: read as {'a text a line' if format == 'text' else format.upper()}")
+    match format:
+        case "csv" | "tsv":
+            return _separated(path, format, text, known, given, say)
+        case "json":
+            return _json(path, text)
+        case "text":
+            return _plain(path, text, say)
+        case _:
+            raise FormatError(
+                f"{path}: columns of words, as `--task tag` reads them; other tasks read .csv, "
+                ".tsv, .jsonl, .json, .parquet and .txt"
+            )
 
 
 def map_rows(table: Table, columns: ColumnMapping, say: Say, *, id_told: bool) -> Table:
@@ -138,40 +163,52 @@ def map_rows(table: Table, columns: ColumnMapping, say: Say, *, id_told: bool) -
     return replace(table, rows=[replace(row, id=id) for row, id in zip(rows, ids, strict=True)])
 
 
-def _separated(path: str, format: str) -> Table:
-    records = (
-        _quoted_records(read_text(path)) if format == "csv" else enumerate(read_lines(path), 1)
-    )
-    header: list[str] | None = None
-    rows: list[Row] = []
-    for line, record in records:
-        if not record.strip(" "):
-            continue
-        where = f"{path}, line {line:,}"
-        fields = _fields(record, format, where)
-        if header is None:
-            header = _header(fields, where)
-            continue
-        if len(fields) != len(header):
-            raise FormatError(f"{where}: {len(fields)} fields, the header has {len(header)}")
-        rows.append(Row(where, dict(zip(header, fields, strict=True))))
-    return Table(path, tuple(header or ()), rows)
+def _plain(path: str, text: str, say: Say) -> Table:
+    lines = text.split("\n")
+    rows = [
+        Row(f"{path}, line {number:,}", {TEXT: line.removesuffix("\r")})
+        for number, line in enumerate(lines, 1)
+        if line.strip()
+    ]
+    if blank := len(lines) - len(rows) - (not lines[-1]):
+        say(f"{path}: {blank:,} blank lines are left out")
+    return Table(path, (TEXT,), rows, is_plain=True)
 
 
-def _quoted_records(text: str) -> Iterator[tuple[int, str]]:
-    """CSV records with their first lines: lines, joined while the number of quotes is odd."""
-    lines: list[str] = []
-    inside = False
-    start = 1
-    for number, line in enumerate(text.split("\n"), 1):
-        start = start if lines else number
-        lines.append(line)
-        inside ^= line.count('"') % 2 == 1
-        if not inside:
-            yield start, "\n".join(lines).removesuffix("\r")
-            lines.clear()
-    if lines:
-        yield start, "\n".join(lines)
+def _separated(
+    path: str, format: str, text: str, known: Known, given: ColumnMapping, say: Say
+) -> Table:
+    found = csv_records(text) if format == "csv" else enumerate(text.split("\n"))
+    places: list[str] = []
+    records: list[list[str]] = []
+    for before, record in found:
+        if record.strip(" \r"):
+            places.append(f"{path}, line {before + 1:,}")
+            records.append(_fields(record.removesuffix("\r"), format, places[-1]))
+    if not records:
+        return Table(path, (), [])
+    _refuse_semicolons(records[0], known, places[0])
+    headed = has_header(records, known, given)
+    names = [name.strip() for name in records[0]] if headed else _numbers(records[0])
+    _refuse_twins(names, places[0])
+    if not headed:
+        say(f"{path}: no header, so the first line is data and columns have numbers from 0")
+    first = "header" if headed else "first line"
+    rows = [
+        _row(where, fields, names, first)
+        for where, fields in list(zip(places, records, strict=True))[int(headed) :]
+    ]
+    return Table(path, tuple(names), rows, headerless=not headed)
+
+
+def _numbers(fields: Sequence[str]) -> list[str]:
+    return [str(place) for place in range(len(fields))]
+
+
+def _row(where: str, fields: list[str], names: list[str], first: str) -> Row:
+    if len(fields) != len(names):
+        raise FormatError(f"{where}: {len(fields)} fields, the {first} has {len(names)}")
+    return Row(where, dict(zip(names, fields, strict=True)))
 
 
 def _fields(record: str, format: str, where: str) -> list[str]:
@@ -185,15 +222,16 @@ def _fields(record: str, format: str, where: str) -> list[str]:
     return fields
 
 
-def _header(fields: list[str], where: str) -> list[str]:
-    names = [name.strip() for name in fields]
-    _refuse_twins(names, where)
-    if len(names) == 1 and ";" in names[0]:
+def _refuse_semicolons(first: list[str], known: Known, where: str) -> None:
+    if (
+        len(first) == 1
+        and known([name.strip() for name in first[0].split(";")])
+        and ";" in first[0]
+    ):
         raise FormatError(
-            f"{where}: one column {quoted_list(names)}, it seems with semicolons between its "
+            f"{where}: one column {quoted_list(first)}, it seems with semicolons between its "
             "fields; save the file with commas, or with tabs as .tsv"
         )
-    return names
 
 
 def _refuse_twins(names: list[str], where: str) -> None:
@@ -202,16 +240,41 @@ def _refuse_twins(names: list[str], where: str) -> None:
             raise FormatError(f"{where}: {count} columns are named {name!r}; rename all but one")
 
 
-def _json_lines(path: str) -> Table:
-    rows = []
-    for number, line in enumerate(read_lines(path), 1):
-        if line.strip():
-            where = f"{path}, line {number:,}"
-            rows.append(Row(where, parse_object(line, where, numbers_as_text=True)))
+def _json(path: str, text: str) -> Table:
+    """A JSON object a line; or one list of objects, perhaps as the "data" of an object."""
+    if (items := _listed(path, text)) is not None:
+        places = [f"{path}, item {number:,}" for number in range(1, len(items) + 1)]
+        rows = [Row(w, as_kind(one, dict, w)) for w, one in zip(places, items, strict=True)]
+    else:
+        rows = [
+            Row(where, parse_object(line, where, numbers_as_text=True))
+            for number, line in enumerate(text.split("\n"), 1)
+            if line.strip() and (where := f"{path}, line {number:,}")
+        ]
     return Table(path, tuple(dict.fromkeys(key for row in rows for key in row.values)), rows)
 
 
+def _listed(path: str, text: str) -> list[Any] | None:
+    """The list that a JSON text holds; None if it is rather an object a line."""
+    start = text.lstrip()
+    if not start.startswith("["):
+        line = start.partition("\n")[0].rstrip()
+        try:
+            first = json.loads(line)
+        except (ValueError, RecursionError):
+            first = None
+        holds_list = isinstance(first, dict) and isinstance(first.get(LIST_KEY), list)
+        if not holds_list and (first is not None or line.endswith("}")):
+            return None
+    content = parse_json(text, path, numbers_as_text=True)
+    if isinstance(content, dict) and LIST_KEY in content:
+        content = content[LIST_KEY]
+    return as_kind(content, list, path)
+
+
 def _parquet(path: str) -> Table:
+    if compression(path):
+        raise FormatError(f"{path}: a Parquet file is compressed inside; decompress it first")
     with open_parquet(path) as file:
         names = file.schema_arrow.names
         _refuse_twins(names, path)

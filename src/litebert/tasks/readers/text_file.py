@@ -6,14 +6,17 @@ into pieces here. A line ends at \\n and nowhere else: published sentences hold 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
+from typing import BinaryIO
 
 from litebert.base.errors import FormatError
 from litebert.base.files import check_regular
 from litebert.reading.decoders import BUFFER_BYTES
 from litebert.reading.signatures import BOM, not_text
-from litebert.reading.streams import STDIN, compression, open_stream
+from litebert.reading.streams import STDIN, Stream, compression, open_stream
 
 LARGEST_FILE = 2**31  # decompressed; SQuAD and RACE are well below a tenth of it
 # What compressed data may become: text shrinks to a tenth, a bomb to a thousandth of its size.
@@ -29,8 +32,11 @@ def quiet(message: str) -> None:
 
 
 def read_text(path: Path | str) -> str:
-    """The text of a file, plain or compressed (.gz, .xz, .zst), without a mark of UTF-8."""
-    content = _read_bytes(str(path)).removeprefix(BOM)
+    """The text of a file, plain or compressed (.gz, .xz, .zst), or of standard input (`-`).
+
+    Marks of UTF-8 are dropped, at its start and, where files were joined, at the start of a line.
+    """
+    content = _read_bytes(str(path)).removeprefix(BOM).replace(b"\n" + BOM, b"\n")
     if problem := not_text(content[:_HEAD]):
         raise FormatError(f"{path}: {problem}")
     try:
@@ -52,20 +58,31 @@ def read_lines(path: Path | str) -> list[str]:
 
 
 def _read_bytes(name: str) -> bytes:
-    if name != STDIN:
-        check_regular(Path(name))
-    most, marks = largest_content(name)
-    pieces, size = [], 0
+    if name == STDIN:
+        return _standard_input(sys.stdin.buffer)
+    check_regular(Path(name))
     with open_stream(name) as stream:
-        while piece := stream.read(BUFFER_BYTES):
-            size += len(piece)
-            marks -= sum(map(piece.count, (b"\n", b"[", b"{"))) if compression(name) else 0
-            if size > most or marks < 0:
-                raise FormatError(
-                    f"{name}: more than {most:,} bytes of text, or too many lines for its size, "
-                    "for a file of labelled examples; split it, or decompress it if it is sound"
-                )
-            pieces.append(piece)
+        return _whole(stream, *largest_content(name))
+
+
+@lru_cache(maxsize=1)
+def _standard_input(raw: BinaryIO) -> bytes:
+    """All of standard input, which gives its bytes once; a reader may look at them twice."""
+    return _whole(open_stream(STDIN), LARGEST_FILE, LARGEST_FILE)
+
+
+def _whole(stream: Stream, most: int, marks: int) -> bytes:
+    """All bytes: so many at most, and of a compressed file so many lines, lists and objects."""
+    pieces, size = [], 0
+    while piece := stream.read(BUFFER_BYTES):
+        size += len(piece)
+        marks -= sum(map(piece.count, (b"\n", b"[", b"{"))) if compression(stream.name) else 0
+        if size > most or marks < 0:
+            raise FormatError(
+                f"{stream.name}: more than {most:,} bytes of text, or too many lines for its size, "
+                "for a file of labelled examples; split it, or decompress it if it is sound"
+            )
+        pieces.append(piece)
     return b"".join(pieces)
 
 

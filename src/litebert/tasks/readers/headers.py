@@ -1,0 +1,76 @@
+"""Whether the first line of a CSV or TSV file names its columns, and what they are if it does not.
+
+The rule, in this order:
+1. `--column` names a column by its name: there is a header.
+2. The first line has names that the task knows (text, label, review, …), two of them, or one that
+   does not occur again in its column: a header.
+3. `--column` gives numbers, or there is one column: no header.
+4. The first line has a number, a field of more than 40 characters, or one that occurs again in its
+   column (labels do): no header.
+5. Otherwise a header.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from litebert.base.errors import FormatError
+from litebert.reading.tables import quoted_list
+from litebert.tasks.readers.column_mapping import ColumnMapping, Role
+
+LONGEST_NAME = 40
+_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*", re.ASCII)
+
+Known = Callable[[Sequence[str]], list[str]]  # those of some names that the task knows
+Records = Sequence[Sequence[str]]
+
+
+def has_header(records: Records, known: Known, given: ColumnMapping) -> bool:
+    """Whether the first of these records names the columns."""
+    if given.columns and not given.are_numbers():
+        return True
+    first, others = records[0], records[1:]
+    found = known(first)
+    if len(found) > 1 or any(not _recurs(name, first.index(name), others) for name in found):
+        return True
+    if given.columns or len(first) == 1:
+        return False
+    if any(len(field) > LONGEST_NAME or _NUMBER.fullmatch(field) for field in first):
+        return False
+    named = [(place, field) for place, field in enumerate(first) if field.strip()]
+    distinct = len({field for _, field in named}) == len(named)
+    return distinct and not any(_recurs(field, place, others) for place, field in named)
+
+
+def _recurs(field: str, place: int, others: Records) -> bool:
+    return any(place < len(other) and other[place] == field for other in others)
+
+
+def columns_by_content(path: str, records: Records, roles: Sequence[Role]) -> ColumnMapping:
+    """The columns of a table without a header: the label's values repeat, the rest are the texts.
+
+    Only where that is all there is: one text or a pair, and perhaps a label.
+    """
+    width = len(records[0])
+    texts = [role for role in roles if role.needed == "always"]
+    labels = [name for role in roles if role.needed == "labelled" for name in role.names]
+    names = texts[0].names if len(texts) == 1 and texts[0].items is None else ()
+    order = list(range(width))
+    if len(labels) != 1 or not 0 <= width - len(names) <= 1 or not names:
+        raise FormatError(
+            f"{path}: no header, and {width} columns ({quoted_list(records[0])}); say which is "
+            f"what by numbers from 0, as in `--column {texts[0].names[0]}=0`"
+        )
+    told: dict[str, tuple[str, ...]] = {}
+    if width > len(names):
+        label = min(order, key=lambda place: _variety(records, place))
+        order.remove(label)
+        told = {labels[0]: (str(label),)}
+    return ColumnMapping({**{n: (str(p),) for n, p in zip(names, order, strict=True)}, **told})
+
+
+def _variety(records: Records, place: int) -> tuple[int, int]:
+    """How many values a column has, and how long they are together."""
+    values = [record[place] for record in records]
+    return len(set(values)), sum(map(len, values))
