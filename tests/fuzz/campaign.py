@@ -14,6 +14,7 @@ import os
 import random
 import resource
 import shutil
+import subprocess
 import sys
 import traceback
 import warnings
@@ -30,7 +31,8 @@ from tests.fuzz.surfaces import SURFACES, Surface, mutants
 
 SECONDS, MEMORY = 20.0, 2 * 2**30
 PATIENCE = 6 * SECONDS  # a child that waits for something has no time of its own
-COMMANDS = 25  # every so many mutants also goes through the command line
+COMMANDS = 25  # every so many mutants also goes through the command line, in this process,
+PROCESSES = 500  # and every so many in a process of its own
 USAGE = 2  # the exit code of a user's mistake
 
 
@@ -124,7 +126,9 @@ def _try(
     try:
         refused, finding = _call(surface, folder, scratch / "out")
         if finding is None and surface.command is not None and chance.random() < 1 / COMMANDS:
-            finding = _command(surface.command(folder, scratch / "cli"), refused)
+            arguments = surface.command(folder, scratch / "cli")
+            apart = chance.random() < COMMANDS / PROCESSES
+            finding = _process(arguments) if apart else _command(arguments)
         return refused, finding or _strays(folder, scratch, sound)
     finally:
         for path, content in sound.items():
@@ -151,8 +155,21 @@ def _unreadable(message: str) -> str | None:
     return None if whole else f"not a sentence: {message!r}"
 
 
-def _command(arguments: list[str], refused: bool) -> str | None:
-    """The same on the command line, in this process: 0, or 2 with one sentence."""
+def _process(arguments: list[str]) -> str | None:
+    """The command line as it is: 0, or 2 with one sentence."""
+    command = [sys.executable, "-m", "litebert", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return _misbehaved(arguments, done.returncode, done.stderr)
+
+
+def _misbehaved(arguments: list[str], code: object, said: str) -> str | None:
+    if code == 0 or (code == USAGE and said.count("\n") == 1):
+        return None
+    return f"{arguments[0]}: exit code {code}, said {said[:300]!r}"
+
+
+def _command(arguments: list[str]) -> str | None:
+    """The same in this process, which is quicker."""
     printed, said = io.StringIO(), io.StringIO()
     code: object = 0
     with (
@@ -166,9 +183,7 @@ def _command(arguments: list[str], refused: bool) -> str | None:
             code = end.code or 0
         except Exception:
             return f"{arguments[0]}: {traceback.format_exc(limit=-4)}"
-    if code not in (0, USAGE) or (code == USAGE and said.getvalue().count("\n") != 1):
-        return f"{arguments[0]}: exit code {code}, said {said.getvalue()[:300]!r}"
-    return None
+    return _misbehaved(arguments, code, said.getvalue())
 
 
 def _strays(folder: Path, scratch: Path, sound: dict[Path, bytes]) -> str | None:

@@ -305,18 +305,21 @@ OPTIONS = (
 )  # fmt: skip
 
 
+SOME = (*VALUES, *(8, 16, 24, 64, "none", "all", "1steps", "[]", "[0.9, 0.99]") * 4)
+
+
 def _draw_options(folder: Folder, chance: random.Random) -> None:
     """Options are no file: they are drawn here and handed over by one."""
     drawn = [
-        f"{chance.choice(OPTIONS)}{chance.choice(('=', '', '==', '.x='))}{chance.choice(VALUES)}"
-        for _ in range(chance.choice((1, 1, 2, 3)))
+        f"{chance.choice(OPTIONS)}{chance.choice(('=', '=', '==', '.x='))}{chance.choice(SOME)}"
+        for _ in range(chance.choice((0, 1, 1, 2)))
     ]
     more = {
         "budget": chance.choice(
             ("1steps", "5tok", "1h", "", "-1steps", "9" * 400 + "steps", "1e9tok")
         ),
-        "batch_size": chance.choice((1, 0, -1, 8, 10**9, 10**30)),
-        "max_length": chance.choice((8, 0, -4, 64, 513, 10**30)),
+        "batch_size": chance.choice((1, 8, 64, 0, -1, 10**9, 10**30)),
+        "max_length": chance.choice((8, 16, 64, 0, -4, 513, 10**30)),
     }
     (folder / "options.json").write_text(json_text({"set": drawn, **more}), errors="replace")
 

@@ -7,6 +7,7 @@ unpadded sequences likes, and the order is still random. It is a function of see
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,17 @@ import numpy as np
 from litebert.base.batches import Batch, bucket_by_length, take
 from litebert.base.errors import FormatError
 from litebert.base.ragged import IntArray
+from litebert.base.settings import load_record
 
 STRETCH = 50  # batches that are sorted together
+
+
+@dataclass(frozen=True)
+class BatchPosition:
+    """As it is saved."""
+
+    epoch: int
+    place: int
 
 
 class Batches:
@@ -57,9 +67,8 @@ class Batches:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on where `state` was taken."""
-        self.epoch, self.place = (state.get(name) for name in ("epoch", "place"))
-        if not all(type(number) is int and number >= 0 for number in (self.epoch, self.place)):
-            raise FormatError(f"checkpoint: {state} is no position among the examples")
-        self._order = self._shuffle()
-        if self.place > len(self._order):
-            raise FormatError(f"checkpoint: batch {self.place:,} of {len(self._order):,}")
+        position = load_record(BatchPosition, state, "checkpoint, batches")
+        self.epoch, self.place = position.epoch, position.place
+        self._order = self._shuffle() if self.epoch >= 0 else []
+        if self.epoch < 0 or not 0 <= self.place <= len(self._order):
+            raise FormatError(f"checkpoint: {position} is no place among the examples")

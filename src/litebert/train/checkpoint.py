@@ -121,14 +121,13 @@ def check_whole(path: Path) -> None:
 def read_state(path: Path) -> dict[str, Any]:
     """The state of a checkpoint, which is that of the step that its folder is named by."""
     where = path / STATE
-    content = read_json(where)
     try:
-        state = SavedState.build(content, str(where))
+        state = SavedState.build(read_json(where), str(where))
     except SettingsError as error:
         raise FormatError(f"{error}; damaged, or written by another version") from None
     if state.step != int(path.name):
         raise FormatError(f"{where}: step = {state.step}, the checkpoint is of step {path.name}")
-    return content
+    return state.model_dump(exclude_unset=True)
 
 
 def restore(path: Path, module: nn.Module, optimizer: Optimizer) -> dict[str, Any]:
