@@ -157,7 +157,7 @@ def _baseline(data: TaskData) -> float:
 
 def main() -> None:
     """Run what the budget allows; print what is known."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--out", type=Path, default=Path("first-hour"))
     parser.add_argument("--start", action="append", required=True, metavar="NAME=FOLDER")
