@@ -98,7 +98,8 @@ class Bench:
         recipe = self.recipe(cell, data)
         shutil.rmtree(out, ignore_errors=True)
         report = finetune_examples(Model.load(folder), folder, data, recipe, out).report
-        assert report is not None, "stopped"
+        if report is None:
+            raise SystemExit("stopped; the same command goes on")
         shutil.rmtree(out)
         return 100 * report.seeds[0].scores["test"][report.metric]
 
@@ -158,7 +159,7 @@ def _baseline(data: TaskData) -> float:
 
 def main() -> None:
     """Run what the budget allows; print what is known."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--out", type=Path, default=Path("first-hour"))
     parser.add_argument("--start", action="append", required=True, metavar="NAME=FOLDER")

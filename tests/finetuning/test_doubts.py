@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from litebert.base.batches import Batch
 from litebert.finetuning.doubts import dev_too_small, too_few_steps, why_doubtful, why_nothing
-from litebert.tasks.question_answering import QuestionAnswering, nearest_sentence
+from litebert.tasks.features import Features
+from litebert.tasks.question_answering import nearest_sentence
 from litebert.tasks.registry import build_task
 from tests.tasks.small import TASKS
 
@@ -45,8 +47,7 @@ def test_rare_labels_found_at_the_price_of_accuracy_are_something_learned() -> N
     assert why_nothing(task, {"accuracy": 0.95, "macro_f1": 0.4}, trivial, 1000) is not None
 
 
-def test_windows_without_an_answer_are_no_success() -> None:
-    """Always pointing at [CLS] has the loss of chance where no window holds an answer."""
+def test_the_sentence_that_shares_most_words_with_the_question() -> None:
     passage = "The tower was built in 1889. It stands in Paris. Many people visit it."
     assert nearest_sentence("Where does it stand, in Paris?", passage) == (
         29,
@@ -55,11 +56,8 @@ def test_windows_without_an_answer_are_no_success() -> None:
     assert nearest_sentence("Why?", "") == (0, "")
 
 
-def test_the_chance_loss_of_questions() -> None:
-    """Uniform over the text where there is an answer; the entropy of there being one beside."""
-    from litebert.base.batches import Batch
-    from litebert.tasks.features import Features
-
+def test_windows_without_an_answer_are_no_success() -> None:
+    """Chance knows how often there is none, and is uniform over the text where there is one."""
     lengths = np.array([6, 6])
     batch = Batch(
         ids=np.zeros(12, np.int32), token_types=np.zeros(12, np.int8),
@@ -67,7 +65,7 @@ def test_the_chance_loss_of_questions() -> None:
         segment_starts=np.zeros(12, bool), lengths=lengths,
         labels=np.array([[0, 0, 1], [3, 4, 0]]), keys=np.array([0, 1], np.uint64),
     )  # fmt: skip
-    task = QuestionAnswering(TASKS["qa"][0])
+    task = build_task(TASKS["qa"][0])
     assert task.chance_loss(Features(batch)) == pytest.approx(np.log(2) + np.log(4) / 2)
 
 
