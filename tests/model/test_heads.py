@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from litebert.base.errors import SettingsError
 from litebert.model.config import EncoderConfig
-from litebert.model.heads import HEADS
+from litebert.model.heads import EXITS, HEADS
 from litebert.model.model import Model
 
 CONFIG = EncoderConfig(
@@ -92,6 +92,7 @@ def test_every_head_learns(head: str) -> None:
     arguments = {
         "span_boundary": (torch.tensor([1]), torch.tensor([4]), torch.tensor([2])),
         "conditional_span": (torch.ones(4, 7, dtype=torch.bool), torch.tensor([1, 2, 3, 4])),
+        **dict.fromkeys((name for name in HEADS if name.endswith(EXITS)), (1,)),
     }.get(head, ())
     output = model.head(head)(state, *arguments)
     tensors = output if isinstance(output, tuple) else [output]

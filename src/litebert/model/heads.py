@@ -306,6 +306,9 @@ class Exits(Head):
         for head in self.depths:
             cast(Head, head).attach(token_table, pooler)
 
+    def forward(self, state: State, depth: int) -> Tensor:
+        return self.at(depth)(state)
+
     def at(self, depth: int) -> nn.Module:
         """The head for states of this depth, counted from 1."""
         return self.depths[depth - 1]
