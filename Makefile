@@ -31,6 +31,7 @@ bench: install
 	$(BIN)/python benchmarks/prepare.py
 	$(BIN)/python benchmarks/loader.py
 	$(BIN)/python benchmarks/order.py
+	$(BIN)/python benchmarks/onnx_export.py
 	$(BIN)/python benchmarks/kill_prepare.py
 	$(BIN)/python benchmarks/pretrain.py
 	$(BIN)/python benchmarks/kill.py
