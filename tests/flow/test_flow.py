@@ -104,6 +104,10 @@ def test_every_preset_learns_and_opens_in_transformers(
     theirs = transformers.AutoTokenizer.from_pretrained(run / "model")
     assert theirs.encode("A dull film.", add_special_tokens=False) == ours.encode("A dull film.")
     assert opened.config.vocab_size == ours.vocab_size
+    encoder = litebert.load(run / "model").sentence_encoder
+    assert encoder is not None
+    assert encoder.max_length is not None
+    assert "held-out accuracy" in (run / "model" / "README.md").read_text()
 
 
 def test_a_run_goes_on_from_a_run_and_from_transformers(
