@@ -181,6 +181,8 @@ def finetune_examples(
             f"max_length {recipe.max_length}: {folder} has positions for {longest} tokens "
             f"(--set max_length={longest})"
         )
+    if search is not None and recipe.freeze:
+        raise SettingsError("--search: a frozen encoder has no learning rate to search for")
     budget = None if search is None else parse_search(search)
     task = _task(data, recipe, overflow)
     keep_freed_memory()
