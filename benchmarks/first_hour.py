@@ -152,9 +152,10 @@ def _labels_texts(task: str) -> bool:
 
 def _baseline(data: TaskData) -> float:
     train, test = [*data.train, *data.dev["dev"]], data.dev["test"]
-    texts, labels = zip(*((one.first, str(one.label)) for one in train), strict=True)
-    asked, truth = zip(*((one.first, str(one.label)) for one in test), strict=True)
-    return 100 * baseline_accuracies(texts, labels, [(asked, truth)])[0]
+    task = build_task(data.settings)
+    found = task.baseline(train, test)
+    assert found is not None, "classification has one"
+    return 100 * task.score(test, found)["accuracy"]
 
 
 def main() -> None:

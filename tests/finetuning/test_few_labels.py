@@ -173,7 +173,7 @@ def _batch(start: Path, labels: Sequence[int]) -> Any:
     ({"of_a_label": None}, "sentence", None),
 ])  # fmt: skip
 def test_when_pairs_come_first(facts: Any, training: Any, method: str | None) -> None:
-    data = DataFacts(form="text", train=16, dev=100, length=30, **facts)
+    data = DataFacts(form="text", train=16, dev=100, numeric=False, length=30, **facts)
     choice = choose_by_rule(data, StartFacts(training, 384, 512))
     assert choice.settings.get("contrastive", False) is (method == "contrastive")
     assert any("contrastive" in reason for reason in choice.reasons) is (method is not None)

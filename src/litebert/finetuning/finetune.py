@@ -193,6 +193,8 @@ def finetune_examples(
         )
     if recipe.exits and start.config.num_hidden_layers < 2:
         raise SettingsError(f"exits=true: {folder} has one layer, before which there is no exit")
+    if search is not None and recipe.freeze:
+        raise SettingsError("--search: a frozen encoder has no learning rate to search for")
     budget = None if search is None else parse_search(search)
     task = _task(data, recipe, overflow)
     keep_freed_memory()
