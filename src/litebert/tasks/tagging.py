@@ -153,8 +153,8 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
     def labels_of(example: TaggedExample) -> tuple[str, ...]:
         return example.tags or ()
 
-    @staticmethod
-    def answers_of(example: TaggedExample) -> tuple[str, ...]:
+    @classmethod
+    def answers_of(cls, example: TaggedExample) -> tuple[str, ...]:
         return example.tags or ()
 
     def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:

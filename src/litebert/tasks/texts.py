@@ -139,8 +139,8 @@ class TextTask(Task[TextSettings, TextExample, P]):
     def is_labelled(example: TextExample) -> bool:
         return example.label is not None
 
-    @staticmethod
-    def answers_of(example: TextExample) -> tuple[str, ...]:
+    @classmethod
+    def answers_of(cls, example: TextExample) -> tuple[str, ...]:
         return () if example.label is None else (f"{example.label}",)
 
     def configured(self, recipe: Mapping[str, Any], train: Examples, say: Say) -> Self:
