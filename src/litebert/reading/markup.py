@@ -22,7 +22,9 @@ _NAMES = (
 )
 _WHOLE = "ref|math|gallery|script|style|timeline|syntaxhighlight|templatestyles|imagemap|score"
 _ENTITY = r"&(?:[a-zA-Z]{2,8}|#\d{1,6}|#x[0-9a-fA-F]{1,5});"
-_TAG = rf"</?(?:{_NAMES})(?:\s[^<>]*)?/?>"
+_VALUE = r"""(?:"[^"<>]*"|'[^'<>]*'|[^\s"'<>]+)"""
+_ATTRIBUTES = rf"(?:\s+[\w:-]+\s*=\s*{_VALUE})*\s*"  # with values: a<b and c>d is no tag
+_TAG = rf"</?(?:{_NAMES}){_ATTRIBUTES}/?>"
 _FOUND = re.compile(
     rf"\[\[[^\[\]\n]+\]\]|\{{\{{[^{{}}\n]+\}}\}}|{_ENTITY}|{_TAG}|'''|__[A-Z]{{5,}}__",
     re.IGNORECASE,
@@ -30,9 +32,9 @@ _FOUND = re.compile(
 # Bounded: a hostile text of nothing but opening tags must not be searched to its end for each.
 _COMMENT = re.compile(r"<!--.{0,20000}?-->", re.DOTALL)
 _ELEMENT = re.compile(
-    rf"<({_WHOLE})(?:\s[^<>]*)?(?:/>|(?<!/)>.{{0,20000}}?</\1\s*>)", re.DOTALL | re.IGNORECASE
+    rf"<({_WHOLE}){_ATTRIBUTES}(?:/>|(?<!/)>.{{0,20000}}?</\1\s*>)", re.DOTALL | re.IGNORECASE
 )
-_BREAK = re.compile(r"<(?:br|hr|p|div|li|tr)(?:\s[^<>]*)?/?>", re.IGNORECASE)
+_BREAK = re.compile(rf"<(?:br|hr|p|div|li|tr){_ATTRIBUTES}/?>", re.IGNORECASE)
 _ANY_TAG = re.compile(_TAG, re.IGNORECASE)
 _TEMPLATE = re.compile(r"\{\{[^{}]*\}\}")
 _MEDIA = re.compile(r"\[\[(?:[^\[\]|:\n]{2,20}):(?:[^\[\]]|\[\[[^\[\]]*\]\])*\]\]")

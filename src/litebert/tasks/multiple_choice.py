@@ -185,8 +185,8 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
     def is_labelled(example: ChoiceExample) -> bool:
         return example.answer is not None
 
-    @staticmethod
-    def answers_of(example: ChoiceExample) -> tuple[str, ...]:
+    @classmethod
+    def answers_of(cls, example: ChoiceExample) -> tuple[str, ...]:
         return () if example.answer is None else (example.options[example.answer],)
 
     @classmethod

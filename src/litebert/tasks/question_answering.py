@@ -172,8 +172,8 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
     def is_labelled(example: QuestionExample) -> bool:
         return bool(example.answers or example.impossible)
 
-    @staticmethod
-    def answers_of(example: QuestionExample) -> tuple[str, ...]:
+    @classmethod
+    def answers_of(cls, example: QuestionExample) -> tuple[str, ...]:
         return tuple(sorted({answer.text for answer in example.answers}))
 
     @classmethod

@@ -222,8 +222,8 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
     def form(self, examples: Examples) -> Form:
         return "words"
 
-    @staticmethod
-    def answers_of(example: TaggedExample) -> tuple[str, ...]:
+    @classmethod
+    def answers_of(cls, example: TaggedExample) -> tuple[str, ...]:
         return example.tags or ()
 
     def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:

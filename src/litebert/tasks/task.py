@@ -90,7 +90,8 @@ class Prediction:
 
     def brief(self) -> dict[str, str]:
         """What is predicted, for people."""
-        ...
+        own = {name: value for name, value in asdict(self).items() if name not in ("id", "inputs")}
+        return {name: str(value) for name, value in own.items()}
 
 
 class AnyExample(Protocol):
@@ -275,7 +276,8 @@ class Task(Objective, Protocol[S, E, P]):
     @staticmethod
     def inputs_of(example: E) -> dict[str, Any]:
         """What is asked: texts by the names of their columns."""
-        ...
+        known = ((name, getattr(example, name)) for name in vars(example))
+        return {n: value for n, value in known if n not in ("id", "where") and type(value) is str}
 
     @staticmethod
     def is_labelled(example: E) -> bool:
@@ -287,10 +289,10 @@ class Task(Objective, Protocol[S, E, P]):
         """The labels that must be known to the model; none where they are numbers or places."""
         return ()
 
-    @staticmethod
-    def answers_of(example: E) -> tuple[str, ...]:
+    @classmethod
+    def answers_of(cls, example: E) -> tuple[str, ...]:
         """What is to be predicted, for people; none where it is not known."""
-        ...
+        return cls.labels_of(example)
 
     @classmethod
     def counted_of(cls, example: E) -> tuple[str, ...]:

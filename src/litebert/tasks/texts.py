@@ -178,8 +178,8 @@ class TextTask(Task[TextSettings, TextExample, P]):
     def form(self, examples: Examples) -> Form:
         return "text" if examples[0].second is None else "pair"
 
-    @staticmethod
-    def answers_of(example: TextExample) -> tuple[str, ...]:
+    @classmethod
+    def answers_of(cls, example: TextExample) -> tuple[str, ...]:
         return () if example.label is None else (f"{example.label}",)
 
     def configured(self, recipe: Mapping[str, Any], train: Examples, say: Say) -> Self:

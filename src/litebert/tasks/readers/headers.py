@@ -2,9 +2,9 @@
 
 The rule, in this order:
 1. `--column` names a column by its name: there is a header.
-2. The first line has names that the task knows (text, label, review, …), two of them, or one that
-   does not occur again in its column: a header.
-3. `--column` gives numbers, or there is one column: no header.
+2. The first line has two names that the task knows (text, label, review, …), or one that does not
+   occur again in its column and no number beside it: a header.
+3. `--column` gives numbers, or there is one column, or one line: no header.
 4. The first line has a number, a field of more than 40 characters, or one that occurs again in its
    column (labels do): no header.
 5. Otherwise a header.
@@ -31,19 +31,20 @@ def has_header(records: Records, known: Known, given: ColumnMapping) -> bool:
     if given.columns and not given.are_numbers():
         return True
     first, others = records[0], records[1:]
-    found = known(first)
-    if len(found) > 1 or any(not _recurs(name, first.index(name), others) for name in found):
+    found, numbers = known(first), any(map(_NUMBER.fullmatch, first))
+    if len(found) > 1 or (found and not numbers and not _recurs(found[0], first, others)):
         return True
-    if given.columns or len(first) == 1:
+    if given.columns or len(first) == 1 or not others:
         return False
-    if any(len(field) > LONGEST_NAME or _NUMBER.fullmatch(field) for field in first):
+    if numbers or any(len(field) > LONGEST_NAME for field in first):
         return False
-    named = [(place, field) for place, field in enumerate(first) if field.strip()]
-    distinct = len({field for _, field in named}) == len(named)
-    return distinct and not any(_recurs(field, place, others) for place, field in named)
+    named = [field for field in first if field.strip()]
+    distinct = len(set(named)) == len(named)
+    return distinct and not any(_recurs(field, first, others) for field in named)
 
 
-def _recurs(field: str, place: int, others: Records) -> bool:
+def _recurs(field: str, first: Sequence[str], others: Records) -> bool:
+    place = first.index(field)
     return any(place < len(other) and other[place] == field for other in others)
 
 
