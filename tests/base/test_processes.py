@@ -92,5 +92,24 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         process.stdout.read()  # ends when every worker has closed it
 
 
+FLAT = """
+import sys
+import litebert
+print("runs", flush=True)
+from litebert.base.processes import ProcessPool
+with ProcessPool(2) as pool:
+    print(pool.map(abs, [-1, -2, 3]))
+"""
+
+
+def test_a_script_without_a_guard_runs_once(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(FLAT)
+    for arguments in ([str(tmp_path / "script.py")], ["-m", "script"], ["-c", FLAT]):
+        done = subprocess.run(
+            [sys.executable, *arguments], capture_output=True, text=True, cwd=tmp_path, check=True
+        )
+        assert done.stdout == "runs\n[1, 2, 3]\n"
+
+
 def test_there_is_a_processor() -> None:
     assert 1 <= cpu_count() <= (os.cpu_count() or 1)

@@ -9,10 +9,14 @@
 A worker ends with its parent, however that ends: it waits on a pipe of which the parent alone holds
 the other end. An exception in the parent ends the workers at once, so what they write must be whole
 or not there (base/files.py). A worker that is killed is told as one sentence.
+
+Workers run functions of ours only, so they do not run the parent's script again, as spawned
+processes usually do: a script needs no `if __name__ == "__main__"`.
 """
 
 from __future__ import annotations
 
+import multiprocessing.context as context
 import os
 import signal
 import threading
@@ -20,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from multiprocessing import get_context
+from multiprocessing import spawn
 from multiprocessing.connection import Connection
 from typing import Any, Self
 
@@ -42,6 +46,33 @@ def signals_blocked(*signals: signal.Signals) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+class _Process(context.SpawnProcess):
+    """A spawned process that leaves its parent's script alone."""
+
+    @staticmethod
+    def _Popen(process_obj: Any) -> Any:
+        with _spawning:
+            whole = spawn.get_preparation_data
+            spawn.get_preparation_data = lambda name: _without_script(whole(name))
+            try:
+                return context.SpawnProcess._Popen(process_obj)  # type: ignore[attr-defined]
+            finally:
+                spawn.get_preparation_data = whole
+
+
+_spawning = threading.Lock()
+
+
+def _without_script(preparation: dict[str, Any]) -> dict[str, Any]:
+    return {name: v for name, v in preparation.items() if not name.startswith("init_main")}
+
+
+class SpawnContext(context.SpawnContext):
+    """How our processes are started: spawned, and without running the parent's script again."""
+
+    Process = _Process  # type: ignore[assignment]
+
+
 class ProcessPool:
     """Some worker processes, started as work comes; `initializer` runs first in each of them."""
 
@@ -52,11 +83,11 @@ class ProcessPool:
         self._pending: set[Future[Any]] = set()
 
     def __enter__(self) -> Self:
-        context = get_context("spawn")
-        ours, self._lifeline = context.Pipe(duplex=False)
+        spawned = SpawnContext()
+        ours, self._lifeline = spawned.Pipe(duplex=False)
         initial: Any = (ours, *self._initial)
         self._executor = ProcessPoolExecutor(
-            self._workers, mp_context=context, initializer=_begin, initargs=initial
+            self._workers, mp_context=spawned, initializer=_begin, initargs=initial
         )
         return self
 

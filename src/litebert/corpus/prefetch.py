@@ -6,7 +6,6 @@ ahead waits until its batch is taken, so no more than one batch a worker is in m
 
 from __future__ import annotations
 
-import multiprocessing
 import signal
 from collections.abc import Iterator
 from dataclasses import fields
@@ -16,7 +15,7 @@ from typing import Any, Self
 
 from litebert.base.batches import Batch
 from litebert.base.errors import LitebertError
-from litebert.base.processes import signals_blocked
+from litebert.base.processes import SpawnContext, signals_blocked
 from litebert.corpus.loader import Loader, LoaderStatistics
 from litebert.corpus.store import Store
 
@@ -34,7 +33,7 @@ class Prefetcher:
         folders, rest = self.loader.store.folders, ("store", "statistics")
         options = {f.name: getattr(self.loader, f.name) for f in fields(Loader)}
         options = {name: value for name, value in options.items() if name not in rest}
-        context = multiprocessing.get_context("spawn")
+        context = SpawnContext()
         pipes = [context.Pipe(duplex=False) for _ in range(self.num_workers)]
         self._ends: list[Any] = [end for end, _ in pipes]
         self._processes = [
