@@ -112,7 +112,7 @@ class Encoder(nn.Module):
         self._check_depth(stop)
         x_NH, layout = state.x_NH, state.layout
         dropout = self.config.hidden_dropout_prob if self.training else 0.0
-        blocks = [parts for layer in range(start, stop) for parts in self._parts(layer)]
+        blocks = [parts for layer in range(start, stop) for parts in self.parts(layer)]
         for number, (attention, feed_forward) in enumerate(blocks, 1):
             wanted = read if number == len(blocks) else None
             x_NH = self._run((x_NH, attention, feed_forward, layout, dropout, wanted))
@@ -125,7 +125,7 @@ class Encoder(nn.Module):
             return checkpoint(block, *arguments, use_reentrant=False)  # type: ignore[return-value]
         return block(*arguments)
 
-    def _parts(self, layer: int) -> list[tuple[Attention, FeedForward]]:
+    def parts(self, layer: int) -> list[tuple[Attention, FeedForward]]:
         """The attention and feed-forward parts of a layer, in the order they run."""
         config, inner = self.config, self.config.inner_group_num
         attention = self._group(layer, config.attention_groups) * inner

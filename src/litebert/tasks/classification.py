@@ -106,6 +106,7 @@ class PairClassification(Classification):
     """Classify pairs of texts."""
 
     kind = "pair"
+    example_input = {"text_a": "A man plays a guitar.", "text_b": "Someone makes music."}  # noqa: RUF012
 
     @classmethod
     def roles(cls, columns: Sequence[str], given: ColumnMapping) -> tuple[Role, ...]:

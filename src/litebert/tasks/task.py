@@ -88,6 +88,7 @@ class Task(Objective, Protocol[S, E, P]):
     kind: ClassVar[str]  # its name on the command line and in the registry
     settings_class: ClassVar[type[TaskSettings]]
     noun: ClassVar[str] = "examples"  # what messages call them
+    example_input: ClassVar[Any] = "The ferry was late, but the crossing was calm."  # to show
     overflow_hint: ClassVar[str] = ""  # what else can be done about texts that are too long
     weight, counters, count_offset = 1.0, ACCURACY, 0
     name: str  # that of the settings, as metrics.jsonl names the loss
