@@ -23,6 +23,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Callback",
     "EncoderConfig",
+    "Engine",
     "LitebertError",
     "Loader",
     "LoaderSettings",
@@ -58,6 +59,7 @@ __all__ = [
 HOMES = {
     "Callback": "litebert.train.callbacks",
     "EncoderConfig": "litebert.model.config",
+    "Engine": "litebert.inference.engine",
     "LitebertError": "litebert.base.errors",
     "Loader": "litebert.corpus.loader",
     "LoaderSettings": "litebert.corpus.loader",
@@ -103,6 +105,7 @@ if TYPE_CHECKING:
     from litebert.finetuning.finetune import finetune
     from litebert.finetuning.scoreboard import scores
     from litebert.inference.embed import embed
+    from litebert.inference.engine import Engine
     from litebert.inference.predict import predict
     from litebert.model.config import EncoderConfig
     from litebert.model.model import Model, load

@@ -101,7 +101,7 @@ def test_own_file_seeds_predictions_and_votes(start: Path, tmp_path: Path) -> No
     table.write_text("text,label\n" + "\n".join(rows) + "\n")
     overrides = ["steps=3", "batch_size=4", "max_length=16", "evaluations=1"]
     done = finetune(
-        start, "classify", tmp_path / "out", train=table, recipe="small", overrides=overrides,
+        start, "classify", tmp_path / "out", train=table, overrides=overrides,
         seeds=2, keep_all=True,
     )  # fmt: skip
     assert done.report is not None
@@ -123,7 +123,7 @@ def test_own_file_seeds_predictions_and_votes(start: Path, tmp_path: Path) -> No
     assert report.examples == 20
     assert np.sum(report.details["confusion"]) == 20
     again = finetune(
-        start, "classify", tmp_path / "out", train=table, recipe="small", overrides=overrides,
+        start, "classify", tmp_path / "out", train=table, overrides=overrides,
         seeds=2, keep_all=True,
     )  # fmt: skip
     assert again.report == done.report
@@ -131,7 +131,7 @@ def test_own_file_seeds_predictions_and_votes(start: Path, tmp_path: Path) -> No
 
 def test_every_shipped_recipe_is_read() -> None:
     found = sorted(FOLDER.glob("*.toml"))
-    assert {path.stem for path in found} == {"paper", "base", "small"}
+    assert {path.stem for path in found} == {"paper"}
     for path in found:
         for task in ("cola", "squad-2.0", "classify"):
             assert isinstance(load_recipe(path.stem, task), Settings)

@@ -28,7 +28,9 @@ METRICS = {**CLASSIFICATION_METRICS, **CORRELATION_METRICS}
 
 def report(folder: Path, task: str, *seeds: dict[str, dict[str, float]]) -> Path:
     folder.mkdir()
-    results = tuple(RunResult(1, 1e-5, scores, 1, 1, 1, 0.5, None, 1.0) for scores in seeds)
+    results = tuple(
+        RunResult(1, 1e-5, scores, {}, 1, 1, 1, 0.5, None, None, 1.0) for scores in seeds
+    )
     content = FinetuneReport(task, "f1", results, 0, 0, None, 0, 1, 8, {"dev": 2}, 0, 0)
     (folder / REPORT).write_text(json_text(asdict(content)))
     return folder

@@ -29,7 +29,7 @@ from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role, role
 from litebert.tasks.readers.rows import Table
 from litebert.tasks.readers.text_file import Say
 from litebert.tasks.registry import KINDS
-from litebert.tasks.task import Outputs, Prediction, Scores, Task, TaskSettings, Term
+from litebert.tasks.task import Form, Outputs, Prediction, Scores, Task, TaskSettings, Term
 from litebert.text.tokenizer import Tokenizer
 from tests.tasks.small import WORDS, write_start
 from tests.test_cli import run
@@ -58,6 +58,7 @@ class Ranking(Task[RankingSettings, RankingExample, RankingPrediction]):
     kind = "rank"
     settings_class = RankingSettings
     head = "multiple_choice"
+    trivial_answer = "the order as given"
 
     @classmethod
     def roles(cls, columns: Sequence[str], given: ColumnMapping) -> tuple[Role, ...]:
@@ -86,6 +87,9 @@ class Ranking(Task[RankingSettings, RankingExample, RankingPrediction]):
     @staticmethod
     def is_labelled(example: RankingExample) -> bool:
         return example.best is not None
+
+    def form(self, examples: Sequence[RankingExample]) -> Form:
+        return "options"
 
     def features(self, examples: Sequence[RankingExample], tokenizer: Tokenizer) -> Features:
         sequences = Sequences(tokenizer)
@@ -123,6 +127,12 @@ class Ranking(Task[RankingSettings, RankingExample, RankingPrediction]):
 
     def all_alike(self, predictions: Sequence[RankingPrediction]) -> bool:
         return len({prediction.order for prediction in predictions}) < 2
+
+    def trivial(
+        self, train: Sequence[RankingExample], examples: Sequence[RankingExample]
+    ) -> list[RankingPrediction]:
+        falling = -np.arange(self.settings.candidates)
+        return [_ranked(example.id, falling) for example in examples]
 
     def score(
         self, examples: Sequence[RankingExample], predictions: Sequence[RankingPrediction]
@@ -165,7 +175,7 @@ def test_a_new_kind_is_fine_tuned_evaluated_and_asked(
     start, out = write_start(tmp_path), tmp_path / "tuned"
     train, new = table(tmp_path / "train.csv", 40), tmp_path / "new.csv"
     overrides = ["steps=150", "learning_rate=3e-3", "evaluations=1", "classifier_dropout=0"]
-    done = litebert.finetune(start, "rank", out, train=train, recipe="small", overrides=overrides)
+    done = litebert.finetune(start, "rank", out, train=train, overrides=overrides)
     assert done.report is not None
     assert done.report.seeds[0].collapsed is None
 

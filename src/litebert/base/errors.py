@@ -5,6 +5,9 @@
     ├── FileError                 a file that is missing, damaged, unsafe or in the way
     │   └── FormatError           a whole, readable file that is not what it should be
     ├── MissingExtraError         an optional dependency is not installed
+    ├── InputError                a text that a model cannot be asked about
+    ├── DeadlineError             a request that was not answered in time
+    ├── ClosedError               a request to an engine that was closed
     └── DivergedError             the loss is NaN or infinite
 
 A message says what, where, the value, and what to do. Mistakes of our own are `assert`s.
@@ -49,6 +52,18 @@ class MissingExtraError(LitebertError):
 
 class DivergedError(LitebertError):
     """Training whose loss is NaN or infinite."""
+
+
+class InputError(LitebertError):
+    """A text, a pair or a question that a model cannot be asked about."""
+
+
+class DeadlineError(LitebertError):
+    """A request that was not answered in time."""
+
+
+class ClosedError(LitebertError):
+    """A request to an engine that was closed."""
 
 
 def lost_worker() -> LitebertError:

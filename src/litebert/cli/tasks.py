@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import litebert
 from litebert.cli.live import live_view
 from litebert.cli.training import STOPPED
 from litebert.finetuning.finetune import FinetuneReport
+from litebert.inference.exits import read_calibration
 from litebert.inference.predict import to_json_lines
+from litebert.model.folder import MODEL
 
 
 def finetune(out: Path, **options: Any) -> None:
@@ -23,17 +26,19 @@ def finetune(out: Path, **options: Any) -> None:
         print("litebert: stopped and saved; run the same command to resume", file=sys.stderr)
         raise typer.Exit(STOPPED)
     _print_seeds(result.report)
+    if (calibration := read_calibration(out / MODEL)) is not None:
+        print(calibration)
     print(f"{out / 'model'}: the best of {len(result.report.seeds)} seed(s)")
     print(f"next: litebert predict {out} --input FILE")
 
 
 def _print_seeds(report: FinetuneReport) -> None:
     for result in report.seeds:
-        scores = "   ".join(
-            f"{name}: " + ", ".join(f"{metric} {value:.4f}" for metric, value in part.items())
-            for name, part in result.scores.items()
-        )
-        print(f"seed {result.seed}: {scores}")
+        parts = [_scores(*part) for part in result.scores.items()]
+        if result.intervals:  # of the first dev set
+            name, scores = next(iter(result.scores.items()))
+            parts[0] = _scores(name, scores, result.intervals)
+        print(f"seed {result.seed}: {'   '.join(parts)}")
     if len(report.seeds) > 1:
         print(
             f"{report.metric}: mean {report.mean:.4f}, deviation {report.deviation:.4f}, "
@@ -41,6 +46,18 @@ def _print_seeds(report: FinetuneReport) -> None:
         )
     if report.collapses:
         print(f"{report.collapses} run(s) collapsed")
+
+
+def _scores(
+    name: str, scores: Mapping[str, float], intervals: Mapping[str, Sequence[float]] | None = None
+) -> str:
+    """A dev set's scores, with their 95 % intervals where they are known."""
+    found = intervals or {}
+    return f"{name}: " + ", ".join(
+        f"{metric} {value:.4f}"
+        + (f" ({found[metric][0]:.4f} to {found[metric][1]:.4f})" if metric in found else "")
+        for metric, value in scores.items()
+    )
 
 
 def scores(**options: Any) -> None:

@@ -96,6 +96,8 @@ def _task(report: Any) -> str:
             f"{name:12} {value:.4f}"
             + ("" if found is None else f" ({found.low:.4f} to {found.high:.4f})")
         )
+    if report.mean_depth is not None:
+        lines.append(f"{'mean depth':12} {report.mean_depth:.2f}")
     for name, row in report.details.get("labels", {}).items():
         lines.append(
             f"  {name:12} precision {row['precision']:.3f}  recall {row['recall']:.3f}  "

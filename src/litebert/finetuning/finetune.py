@@ -19,9 +19,10 @@ from litebert.base.errors import FormatError, SettingsError
 from litebert.base.files import json_text, lock_folder, new_folder, read_json, sha256, write_atomic
 from litebert.base.intervals import over_seeds
 from litebert.base.runtime import default_device, keep_freed_memory
-from litebert.base.settings import parse_overrides
+from litebert.finetuning.choose import choose_recipe
+from litebert.finetuning.doubts import before_training
 from litebert.finetuning.feature_cache import cached_features, checksum
-from litebert.finetuning.recipe import Recipe, load_recipe
+from litebert.finetuning.recipe import Recipe
 from litebert.finetuning.runs import FeaturedExamples, RunResult, RunSetup, run_seed
 from litebert.inference.model_folder import open_tokenizer
 from litebert.model.folder import MODEL, find_model_folder
@@ -125,7 +126,7 @@ def finetune(
         columns: Which column of a table is what, where names do not say so: text=body.
         level: Of RACE: middle, high or all.
         repair: Move SQuAD's answers that are not at their offset to the nearest place.
-        recipe: paper (Table 14), base, small, or a TOML file; without it, by the model's size.
+        recipe: paper (Table 14) or a TOML file; without it, one that fits the data and the model.
         overrides: Settings of the recipe to change, as "learning_rate=1e-4".
         overflow: Texts beyond max_length: truncate them, or stride (read them in windows).
         seeds: Runs from different seeds; the best is kept.
@@ -144,22 +145,13 @@ def finetune(
     source = DataSource.build(data, train, dev, columns, level, repair)
     found = open_data(task, source, heard.on_message)
     start = Model.load(folder)
-    settings = choose_recipe(start, found.settings.name, recipe, overrides)
+    chosen = choose_recipe(
+        start, folder, found, open_tokenizer(folder), recipe, overrides, heard.on_message
+    )
     return finetune_examples(
-        start, folder, found, settings, Path(out), overflow=overflow, seeds=seeds, retry=retry,
+        start, folder, found, chosen, Path(out), overflow=overflow, seeds=seeds, retry=retry,
         keep_all=keep_all, callbacks=heard,
     )  # fmt: skip
-
-
-def choose_recipe(start: Model, task: str, name: str | None, overrides: Sequence[str]) -> Recipe:
-    """A recipe by its name or by the model's size: the paper's is for models of its sizes."""
-    width, longest = start.config.hidden_size, start.config.longest_sequence
-    name = name or ("paper" if width >= 768 else "base" if width >= 320 else "small")
-    without_dropout = start.config.hidden_dropout_prob == 0
-    recipe = load_recipe(name, task, overrides, without_dropout=without_dropout)
-    if "max_length" in parse_overrides(overrides):  # what the user asked for is refused if too long
-        return recipe
-    return recipe.model_copy(update={"max_length": min(recipe.max_length, longest)})
 
 
 def finetune_examples(
@@ -176,6 +168,8 @@ def finetune_examples(
             f"max_length {recipe.max_length}: {folder} has positions for {longest} tokens "
             f"(--set max_length={longest})"
         )
+    if recipe.exits and start.config.num_hidden_layers < 2:
+        raise SettingsError(f"exits=true: {folder} has one layer, before which there is no exit")
     asked = {**recipe.model_dump(), "overflow": overflow}
     task = build_task(data.settings).configured(asked, data.train, callbacks.on_message)
     keep_freed_memory()
@@ -192,6 +186,9 @@ def finetune_examples(
         save_run(out, run)
         train, dev = _featured(task, data, tokenizer, folder)
         _tell_lengths(task, train.features, len(data.train), callbacks)
+        per_epoch = -(-len(train.features.batch.group_lengths) // recipe.batch_size)
+        for warning in before_training(recipe, per_epoch, len(next(iter(data.dev.values())))):
+            callbacks.on_message(warning)
         setup = RunSetup(
             start, task, recipe, tokenizer, train, dev, DistributedGroup(device=default_device()),
             callbacks, should_stop,
@@ -275,6 +272,8 @@ def _one_seed(
         if result.collapsed is None:
             break
         setup.callbacks.on_message(f"warning: seed {seed} collapsed: {result.collapsed}")
+    if tries[-1][0].doubt and tries[-1][0].collapsed is None:
+        setup.callbacks.on_message(f"warning: seed {seed}: {tries[-1][0].doubt}")
     return tries
 
 

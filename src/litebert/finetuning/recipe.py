@@ -1,10 +1,9 @@
 """How to fine-tune: learning rates, batches, epochs. The paper's numbers (Table 14), and our own.
 
     recipes/paper.toml   a row of Table 14 for each task
-    recipes/base.toml    for encoders between the two
-    recipes/small.toml   what measured best for encoders of a few million parameters (docs/log.md)
 
-A row holds for one task; `[any]` holds for all that have none of their own. What stands in a row's
+Without a name the recipe follows from the data and the encoder (recipe_rule.py). A row of a file
+holds for one task; `[any]` holds for all that have none of their own. What stands in a row's
 `without_dropout` holds for encoders that were pretrained without dropout (ALBERT v2), on top.
 """
 
@@ -12,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -61,7 +60,11 @@ class Recipe(Settings):
         default=True,
         description="SQuAD 2.0: the paper's head, which stays ours; off: one transformers has",
     )
+    exits: bool = Field(default=False, description="a head at every depth, for early exit (PABEE)")
     evaluations: int = Field(default=5, ge=1, description="on the dev set, evenly spaced")
+    keep: Literal["best", "last"] = Field(
+        default="best", description="the model of which evaluation; of tied ones the later"
+    )
     patience: int | None = Field(
         default=None, ge=1, description="stop after so many evaluations without a better one"
     )
@@ -73,6 +76,10 @@ class Recipe(Settings):
         if self.epochs is None and self.steps is None:
             raise ValueError("say how long: epochs or steps")
         return self
+
+    def steps_of(self, per_epoch: int) -> int:
+        """How many steps it takes where an epoch has so many."""
+        return self.steps or max(round((self.epochs or 1) * per_epoch), 1)
 
     @property
     def optimizer(self) -> OptimizerSettings:
@@ -88,6 +95,11 @@ class Recipe(Settings):
         return ScheduleSettings(warmup=self.warmup)
 
 
+def has_row(name: str, task: str) -> bool:
+    """Whether a shipped recipe has a row for a task of its own."""
+    return task in read_toml(FOLDER / f"{name}.toml")
+
+
 def load_recipe(
     name: str, task: str, overrides: Iterable[str] = (), *, without_dropout: bool = False
 ) -> Recipe:
@@ -99,8 +111,13 @@ def load_recipe(
     rows = read_toml(path)
     row: Tree = merge(rows.get(ANY, {}), rows.get(task, {}))
     extra = row.pop(WITHOUT_DROPOUT, {})
+    row = merge(row, extra) if without_dropout else row
+    return build_recipe(row, overrides, f"recipe {name}, {task}")
+
+
+def build_recipe(row: Tree, overrides: Iterable[str], where: str) -> Recipe:
+    """Settings with `key=value` changes on top: what the user says goes before all else."""
     changes = parse_overrides(overrides)
     if "epochs" in changes and "steps" not in changes:
-        row.pop("steps", None)  # what the user says goes before what the row says
-    row = merge(row, extra) if without_dropout else row
-    return Recipe.build(merge(row, changes), f"recipe {name}, {task}")
+        row = {name: value for name, value in row.items() if name != "steps"}
+    return Recipe.build(merge(row, changes), where)

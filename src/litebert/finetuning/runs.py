@@ -2,7 +2,7 @@
 
 OUT/metrics.jsonl   lines of training, and an evaluation on dev now and then
 OUT/checkpoints/    what a killed run continues from
-OUT/model/          the best evaluation's model
+OUT/model/          the model of the evaluation that is kept: the best one's, or the last one's
 OUT/result.json     written last: scores, whether the run collapsed
 """
 
@@ -12,17 +12,22 @@ import math
 import shutil
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from litebert.base.budget import Budget
 from litebert.base.errors import DivergedError
 from litebert.base.files import json_text, read_json, write_atomic
+from litebert.base.intervals import Interval
 from litebert.base.runtime import resolve_precision
 from litebert.configs.schema import CheckpointSettings, EvaluationSettings
 from litebert.finetuning.batches import Batches
+from litebert.finetuning.doubts import why_doubtful, why_nothing
+from litebert.finetuning.exits import ExitLearner
 from litebert.finetuning.recipe import Recipe
+from litebert.inference.calibrate import calibrate
+from litebert.inference.exits import write_calibration
 from litebert.inference.run import predict_examples
 from litebert.model.folder import MODEL
 from litebert.model.heads import HEADS
@@ -74,12 +79,14 @@ class RunResult:
 
     seed: int
     learning_rate: float
-    scores: dict[str, Scores]  # by dev set, at the best evaluation
-    step: int  # of the best evaluation
+    scores: dict[str, Scores]  # by dev set, at the evaluation that is kept
+    intervals: dict[str, list[float]]  # 95 %, over the first dev set's examples, by metric
+    step: int  # of the evaluation that is kept
     steps: int
     tokens: int
     loss: float | None  # of the last steps; None where it is not finite
     collapsed: str | None  # why the run has learned nothing, if it has not
+    doubt: str | None  # why it may not have, where the dev set cannot tell
     seconds: float
 
     def value(self, metric: str) -> float:
@@ -107,7 +114,7 @@ def new_model(start: Model, task: Task, recipe: Recipe, seed: int) -> Model:
         names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
         dropout |= dict.fromkeys(names, recipe.dropout)
     config = start.config.model_copy(update=dropout)
-    model = Model.create(config, (task.head,), task.settings.labels or ("LABEL_0",), seed)
+    model = Model.create(config, task.heads, task.settings.labels or ("LABEL_0",), seed)
     kept = ("encoder.", "pooler.") if HEADS[task.head].needs_pooler else ("encoder.",)
     tensors = {name: x for name, x in start.state_dict().items() if name.startswith(kept)}
     model.load_state_dict(tensors, strict=False)
@@ -128,13 +135,14 @@ class _RecentLosses(Callback):
 
 
 @dataclass
-class _Best:
-    """The best evaluation so far."""
+class _Kept:
+    """The evaluation that is kept so far, and how good the best one was."""
 
-    value: float = -math.inf
-    scores: dict[str, Scores] = field(default_factory=dict)
-    step: int = 0
+    best: float = -math.inf
     since: int = 0  # evaluations that were no better
+    scores: dict[str, Scores] = field(default_factory=dict)
+    intervals: dict[str, list[float]] = field(default_factory=dict)
+    step: int = 0
     all_alike: bool = False
 
 
@@ -144,9 +152,12 @@ class _Run:
     def __init__(self, setup: RunSetup, seed: int, out: Path, learning_rate: float) -> None:
         self.setup, self.seed, self.out, self.learning_rate = setup, seed, out, learning_rate
         self.model = new_model(setup.start, setup.task, setup.recipe, seed).to(setup.group.device)
-        self.learner = Learner(self.model, [setup.task])
+        self.learner = (
+            ExitLearner(self.model, setup.task) if setup.task.settings.exits
+            else Learner(self.model, [setup.task])
+        )  # fmt: skip
         self.batches = Batches(setup.train.features.batch, setup.recipe.batch_size, seed)
-        self.best, self.enough, self.diverged = _Best(), False, False
+        self.kept, self.enough, self.diverged = _Kept(), False, False
         self.checkpoints = Checkpoints(out / CHECKPOINTS, keep=1)
         self.losses = _RecentLosses()
 
@@ -161,12 +172,14 @@ class _Run:
             self._evaluate(loop)
         if not finished:
             return None
-        loss = self.losses.mean()
+        if self.setup.task.settings.exits and self.kept.scores:
+            self._calibrate()
+        loss, kept = self.losses.mean(), self.kept
         result = RunResult(
-            seed=self.seed, learning_rate=self.learning_rate, scores=self.best.scores,
-            step=self.best.step, steps=loop.step, tokens=loop.tokens,
+            seed=self.seed, learning_rate=self.learning_rate, scores=kept.scores,
+            intervals=kept.intervals, step=kept.step, steps=loop.step, tokens=loop.tokens,
             loss=loss if math.isfinite(loss) else None, collapsed=self._why_collapsed(loss),
-            seconds=round(loop.clock.seconds(), 3),
+            doubt=self._doubt(), seconds=round(loop.clock.seconds(), 3),
         )  # fmt: skip
         write_atomic(self.out / RESULT, json_text(asdict(result)).encode())
         shutil.rmtree(self.out / CHECKPOINTS, ignore_errors=True)
@@ -177,7 +190,7 @@ class _Run:
         optimizer = build_optimizer(self.learner, recipe.optimizer, recipe.layerwise_lr_decay)
         found = self.checkpoints.last_good(setup.callbacks.on_message)
         state = None if found is None else restore(found, self.learner, optimizer)
-        steps = recipe.steps or max(round((recipe.epochs or 1) * self.batches.per_epoch), 1)
+        steps = recipe.steps_of(self.batches.per_epoch)
         loop = TrainingLoop(
             training_step=TrainingStep(
                 self.learner, optimizer, setup.group, gradient_clipping=recipe.gradient_clipping,
@@ -195,12 +208,12 @@ class _Run:
             log_every=max(steps // 100, 1),
             evaluate=lambda: self._evaluate(loop),
             save=lambda now: self.checkpoints.save(
-                now["step"], self.learner, optimizer, {**now, "best": vars(self.best)}
+                now["step"], self.learner, optimizer, {**now, "kept": vars(self.kept)}
             ),
             should_stop=lambda: self.enough or setup.should_stop(),
         )  # fmt: skip
         if state is not None:
-            self.best = _Best(**state["best"])
+            self.kept = _Kept(**state["kept"])
             loop.restore(state)
         return loop
 
@@ -218,9 +231,10 @@ class _Run:
         )
 
     def _evaluate(self, loop: TrainingLoop) -> Evaluation:
-        """Scores on dev; the best model is kept."""
+        """Scores on dev; the best model is kept, or the last."""
         task, recipe = self.setup.task, self.setup.recipe
         scores: dict[str, Scores] = {}
+        answers: list[list[Any]] = []
         all_alike = False
         for name, part in self.setup.dev.items():
             predictions = predict_examples(
@@ -230,14 +244,18 @@ class _Run:
             found = task.score(part.examples, predictions)
             scores[name] = {metric: _finite(value) for metric, value in found.items()}
             all_alike |= len(predictions) > 1 and task.all_alike(predictions)
+            answers.append(predictions)
         first = next(iter(scores.values()), {})
-        value = first.get(task.settings.metrics[0], 0.0)
-        if value > self.best.value:
-            self.best = _Best(value, scores, loop.step, 0, all_alike)
+        value, before = first.get(task.settings.metrics[0], 0.0), self.kept
+        best = max(value, before.best)
+        since = 0 if value > before.best else before.since + 1
+        if recipe.keep == "last" or value >= before.best:
+            ends = _ends(task.intervals(self._first_dev().examples, answers[0]))
+            self.kept = _Kept(best, since, scores, ends, loop.step, all_alike)
             self._keep(first)
         else:
-            self.best.since += 1
-        self.enough |= recipe.patience is not None and self.best.since >= recipe.patience
+            self.kept = replace(before, since=since)
+        self.enough |= recipe.patience is not None and since >= recipe.patience
         return Evaluation(scores=scores)
 
     def _keep(self, scores: Scores) -> None:
@@ -245,16 +263,40 @@ class _Run:
         self.model.metadata[TASK_KEY] = settings
         self.model.save(self.out / MODEL, overwrite=True, tokenizer=self.setup.tokenizer)
 
+    def _calibrate(self) -> None:
+        """What exit rules cost the best model on the first dev set goes into its folder."""
+        task, dev = self.setup.task, self._first_dev()
+        model = Model.load(self.out / MODEL).to(self.setup.group.device)
+        write_calibration(model, calibrate(task, model, dev.examples, dev.features))
+        model.save(self.out / MODEL, overwrite=True, tokenizer=self.setup.tokenizer)
+
     def _why_collapsed(self, loss: float) -> str | None:
         """What is wrong with this run, if it has learned nothing."""
         chance = self.setup.task.chance_loss(self.setup.train.features)
-        if self.diverged:
+        if self.diverged or not self.kept.scores:
             return "its loss was not finite any more"
-        if self.best.all_alike:
+        if self.kept.all_alike:
             return "its best model gives every dev example the same answer"
         if chance is not None and loss > UNMOVED * chance:
             return f"its training loss of {loss:.3f} is that of chance ({chance:.3f})"
-        return None
+        return why_nothing(self.setup.task, *self._compared(), len(self._first_dev().examples))
+
+    def _doubt(self) -> str | None:
+        scores, trivial = self._compared()
+        return why_doubtful(self.setup.task, scores, self.kept.intervals, trivial)
+
+    def _first_dev(self) -> FeaturedExamples:
+        return next(iter(self.setup.dev.values()))
+
+    def _compared(self) -> tuple[Scores, Scores]:
+        """Scores on the first dev set: this run's, and those of the trivial answer."""
+        task, dev = self.setup.task, self._first_dev().examples
+        trivial = task.score(dev, task.trivial(self.setup.train.examples, dev))
+        return next(iter(self.kept.scores.values())), trivial
+
+
+def _ends(intervals: dict[str, Interval]) -> dict[str, list[float]]:
+    return {name: [_finite(one.low), _finite(one.high)] for name, one in intervals.items()}
 
 
 def _finite(value: float) -> float:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from litebert.base.errors import FileError, FormatError
 from litebert.model.model import Model
-from litebert.tasks.registry import load_task
+from litebert.tasks.registry import KINDS, build_task, load_task
 from litebert.tasks.task import TASK_KEY, Task
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
@@ -24,11 +24,25 @@ def open_tokenizer(folder: Path) -> Tokenizer:
 
 def task_of(model: Model, where: Path) -> Task:
     """The task that a model was fine-tuned for; `where` names its folder in errors."""
-    content = model.metadata.get(TASK_KEY)
-    if not isinstance(content, dict):
+    task = find_task(model, where)
+    if task is None:
         raise FormatError(
-            f"{where}: not a model that `litebert finetune` made (its config.json names no task)"
+            f"{where}: not a fine-tuned model (its config.json names no task, and none of its "
+            "heads is a task's); fine-tune it with `litebert finetune`"
         )
+    return task
+
+
+def find_task(model: Model, where: Path) -> Task | None:
+    """The same, or None for a model that was only pretrained.
+
+    A folder that `transformers` saved names no task; there the head tells the kind.
+    """
+    content = model.metadata.get(TASK_KEY)
+    if content is None:
+        return _foreign_task(model, where)
+    if not isinstance(content, dict):
+        raise FormatError(f"{where}: config.json: {TASK_KEY} = {content!r}: expected a table")
     task = load_task(content, f"{where}: config.json, {TASK_KEY}")
     if task.head not in model.heads:
         have = ", ".join(model.heads) or "none"
@@ -36,3 +50,14 @@ def task_of(model: Model, where: Path) -> Task:
             f"{where}: the task {task.settings.name} needs a {task.head} head, the model has {have}"
         )
     return task
+
+
+def _foreign_task(model: Model, where: Path) -> Task | None:
+    for kind in KINDS.values():
+        try:
+            settings = kind.settings_of(model)
+        except FormatError as error:
+            raise FormatError(f"{where}: {error}") from None
+        if settings is not None:
+            return build_task(settings)
+    return None

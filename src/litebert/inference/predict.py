@@ -10,6 +10,7 @@ from typing import Any
 from litebert.base.errors import SettingsError
 from litebert.base.files import check_writable, write_atomic
 from litebert.base.runtime import default_device, keep_freed_memory
+from litebert.inference.exits import FULL_DEPTH, DepthDial
 from litebert.inference.model_folder import open_tokenizer, task_of
 from litebert.inference.run import predict_examples
 from litebert.model.folder import find_model_folder
@@ -26,7 +27,8 @@ def predict(
     models: str | Path | Sequence[str | Path], input: str | Path, *,
     out: str | Path | None = None, split: str = "test",
     columns: Sequence[str] | Mapping[str, str] = (),
-    repair: bool = False, submission: str | Path | None = None, say: Say = quiet,
+    repair: bool = False, submission: str | Path | None = None,
+    exit: str | None = None, depth: int | None = None, say: Say = quiet,
 ) -> list[Prediction]:  # fmt: skip
     """Predict with a fine-tuned model; several models vote.
 
@@ -41,6 +43,10 @@ def predict(
         repair: Move SQuAD's answers that are not at their offset to the nearest place.
         submission: Where predictions also go in the task's official format: GLUE's zip (which
             grows task by task), SQuAD's folder of JSON, RACE's JSON lines.
+        exit: When a text has been read deeply enough: patience=3, confidence=0.95, depth=4, or
+            accuracy=-0.5, the cheapest rule that lost so many points on dev at most. For models
+            fine-tuned with --set exits=true.
+        depth: Layers to run, at most; encoders that share all layers can run any number.
         say: Told what the user should know, a sentence each.
 
     Returns:
@@ -50,7 +56,8 @@ def predict(
         if path is not None:
             check_writable(Path(path))
     source = DataSource.build(input, columns=columns, repair=repair)
-    task, _, predictions = ask(models, source, split=split, labelled=False, say=say)
+    dial = DepthDial(exit, depth)
+    task, _, predictions = ask(models, source, split=split, labelled=False, dial=dial, say=say)
     if submission is not None:
         _submit(task, predictions, Path(submission), split, say)
     if out is not None:
@@ -66,7 +73,7 @@ def to_json_lines(predictions: Iterable[Prediction]) -> str:
 
 def ask(
     models: str | Path | Sequence[str | Path], source: DataSource, *, split: str, labelled: bool,
-    say: Say = quiet,
+    dial: DepthDial = FULL_DEPTH, say: Say = quiet,
 ) -> tuple[Task, list[Any], list[Prediction]]:  # fmt: skip
     """What one or several fine-tuned models say of a file's examples."""
     models = [models] if isinstance(models, str | Path) else models
@@ -79,12 +86,14 @@ def ask(
     for folder in (find_model_folder(Path(model)) for model in models):
         model = Model.load(folder)
         task = task_of(model, folder)
+        rule = dial.rule(model, task, folder)
         if not tasks:
             examples = read_split(task, source, split=split, labelled=labelled, say=say)
         tasks.append(task)
         _check_same(tasks[0], task, folder)
         features = make_features(task, examples, open_tokenizer(folder), folder)
-        said.append(predict_examples(task, model.to(default_device()), examples, features))
+        model = model.to(default_device())
+        said.append(predict_examples(task, model, examples, features, rule=rule, depth=dial.depth))
     if len(said) == 1:
         return tasks[0], examples, said[0]
     jury = tasks[0].together_with(tasks[1:])

@@ -109,7 +109,7 @@ class Encoder(nn.Module):
 
         With `read`, the last block computes these tokens only, and leaves zeros elsewhere.
         """
-        self._check_depth(stop)
+        self.check_depth(stop)
         x_NH, layout = state.x_NH, state.layout
         dropout = self.config.hidden_dropout_prob if self.training else 0.0
         blocks = [parts for layer in range(start, stop) for parts in self.parts(layer)]
@@ -177,7 +177,8 @@ class Encoder(nn.Module):
                 f"for {self.config.longest_sequence}; shorten it or raise max_position_embeddings"
             )
 
-    def _check_depth(self, depth: int) -> None:
+    def check_depth(self, depth: int) -> None:
+        """Refuse a depth that this encoder does not have."""
         if depth < 1:
             raise SettingsError(f"depth {depth}: an encoder runs at least one layer")
         if depth > self.config.num_hidden_layers and not self.config.depth_is_free:

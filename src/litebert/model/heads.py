@@ -6,8 +6,8 @@
 
 Pretraining: masked LM, sentence pair, replaced token, span boundary. Tasks: classification (one
 label is a regression) from [CLS], from the mean of the tokens or of a bi-encoder's two texts; token
-classification, span (SQuAD 1.1), conditional span (SQuAD 2.0, XLNet's), multiple choice. A new head
-is a class here and a row in `HEADS`.
+classification, span (SQuAD 1.1), conditional span (SQuAD 2.0, XLNet's), multiple choice; and exits,
+heads like these at the depths before the last. A new head is a class here and a row in `HEADS`.
 
 Shapes: B sequences of T tokens, N tokens, M chosen ones, H hidden, E embedding, V vocabulary,
 K beams.
@@ -15,7 +15,7 @@ K beams.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -29,6 +29,7 @@ SPAN_POSITION_SIZE = 200  # SpanBERT's width of the position within the span
 MAX_SPAN_LENGTH = 20  # rows of that table; the objective predicts the first 15
 MASKED_FRACTION = 0.15  # of tokens, where FLOPs are estimated
 NEVER = -1e30
+EXITS = "_exits"  # what the name of a head's exits ends with
 
 
 class Pooler(nn.Module):
@@ -291,6 +292,49 @@ class ConditionalSpanHead(Head):
         return x_BTH.gather(1, index_BK[..., None].expand(-1, -1, x_BTH.shape[-1]))
 
 
+class Exits(Head):
+    """A head like the one at the end for every depth before it, to leave by (PABEE)."""
+
+    like: ClassVar[type[TokenClassificationHead]]
+
+    def __init__(self, config: EncoderConfig, outputs: int) -> None:
+        super().__init__()
+        depths = range(1, config.num_hidden_layers)
+        self.depths = nn.ModuleList(self.like(config, outputs) for _ in depths)
+
+    def attach(self, token_table: nn.Embedding, pooler: Pooler | None) -> None:
+        for head in self.depths:
+            cast(Head, head).attach(token_table, pooler)
+
+    def at(self, depth: int) -> nn.Module:
+        """The head for states of this depth, counted from 1."""
+        return self.depths[depth - 1]
+
+
+class TokenExits(Exits):
+    """Of `token_classification`."""
+
+    like = TokenClassificationHead
+
+
+class ClassificationExits(Exits):
+    """Of `classification`; all depths have one pooler."""
+
+    like, needs_pooler = ClassificationHead, True
+
+
+class MeanExits(Exits):
+    """Of `mean_classification`."""
+
+    like = MeanClassificationHead
+
+
+class BiEncoderExits(Exits):
+    """Of `bi_encoder_classification`."""
+
+    like = BiEncoderHead
+
+
 # name -> class, built with the configuration and the number of labels
 HEADS: dict[str, type[Head]] = {
     "masked_lm": MaskedLMHead,
@@ -304,4 +348,8 @@ HEADS: dict[str, type[Head]] = {
     "multiple_choice": MultipleChoiceHead,
     "span": SpanHead,
     "conditional_span": ConditionalSpanHead,
+    "classification_exits": ClassificationExits,
+    "mean_classification_exits": MeanExits,
+    "bi_encoder_classification_exits": BiEncoderExits,
+    "token_classification_exits": TokenExits,
 }

@@ -24,11 +24,29 @@ class Inputs:
     targets: Tensor  # M
     labels: Tensor  # B: classes, or numbers to tell
 
-    def encode(self, model: Model, depth: int | None = None, read: IntArray | None = None) -> State:
-        """The batch through a model's encoder; `read` are the tokens that matter at its end."""
+    def encode(
+        self, model: Model, depth: int | None = None, read: IntArray | None = None,
+        collect: list[State] | None = None,
+    ) -> State:  # fmt: skip
+        """The batch through a model's encoder; `read` are the tokens that matter at its end.
+
+        `collect` receives the state after each block.
+        """
+        stop = model.config.num_hidden_layers if depth is None else depth
+        return self.layers(model, self.embed(model), 0, stop, read, collect)
+
+    def embed(self, model: Model) -> State:
+        """The batch before the first layer."""
         lengths = self.batch.lengths.tolist()
+        return model.encoder.embed(self.ids, segments=self.token_types, lengths=lengths)
+
+    def layers(
+        self, model: Model, state: State, start: int, stop: int, read: IntArray | None = None,
+        collect: list[State] | None = None,
+    ) -> State:  # fmt: skip
+        """Further through the layers, from depth `start` to `stop`."""
         rows = None if read is None else torch.from_numpy(read).to(self.ids.device)
-        return model(self.ids, segments=self.token_types, lengths=lengths, depth=depth, read=rows)
+        return model.encoder.layers(state, start, stop, collect, rows)
 
 
 def to_inputs(batch: Batch, device: torch.device) -> Inputs:

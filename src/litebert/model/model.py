@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from litebert.base.errors import FormatError, SettingsError, did_you_mean
 from litebert.model.config import EncoderConfig
 from litebert.model.encoder import Encoder
-from litebert.model.folder import read_folder, write_folder
-from litebert.model.heads import HEADS, Head, Pooler
+from litebert.model.folder import find_model_folder, read_folder, write_folder
+from litebert.model.heads import EXITS, HEADS, Exits, Head, Pooler
 from litebert.model.huggingface import Contents
 from litebert.model.layout import State
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
@@ -81,12 +81,21 @@ class Model(nn.Module):
         """Encode; the options are those of `Encoder.forward`."""
         return self.encoder(ids, **options)
 
-    def head(self, name: str) -> Any:
-        """A head by its name; it takes the encoder's state."""
+    def head(self, name: str, depth: int | None = None) -> Any:
+        """A head by its name; it takes the encoder's state: of the end, or of a `depth` before it.
+
+        A model without exits has one head for all depths.
+        """
+        if depth is not None and depth < self.config.num_hidden_layers and self.has_exits(name):
+            return cast(Exits, self.heads[name + EXITS]).at(depth)
         if name not in self.heads:
             have = ", ".join(self.heads) or "none"
             raise SettingsError(f"this model has no {name} head (heads here: {have})")
         return self.heads[name]
+
+    def has_exits(self, name: str) -> bool:
+        """Whether a head has others like it at the depths before the last."""
+        return name + EXITS in self.heads
 
     def attach_heads(self) -> None:
         """Show the heads what they borrow: the token table and the pooler."""
@@ -180,6 +189,6 @@ def load(folder: str | Path) -> Model:
     """Open a model folder.
 
     Args:
-        folder: Ours, or one that `transformers` saved.
+        folder: A run, a model folder of ours, or one that `transformers` saved.
     """
-    return Model.load(folder)
+    return Model.load(find_model_folder(Path(folder)))

@@ -24,7 +24,7 @@ from litebert.tasks.metrics.classification import (
 )
 from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role
 from litebert.tasks.readers.rows import Row
-from litebert.tasks.task import Prediction, Term
+from litebert.tasks.task import Prediction, Scores, Term
 from litebert.tasks.texts import LABEL, PAIR, TEXT, Examples, TextExample, TextSettings, TextTask
 
 MAX_LABELS = 1000
@@ -44,6 +44,7 @@ class Classification(TextTask[LabelPrediction]):
     kind = "classify"
     known_metrics = CLASSIFICATION_METRICS
     no_label = NO_LABEL
+    trivial_answer = "always the most frequent label"
 
     def __init__(self, settings: TextSettings) -> None:
         super().__init__(settings)
@@ -63,6 +64,21 @@ class Classification(TextTask[LabelPrediction]):
         metrics = ("accuracy", "macro_f1")
         return TextSettings(name=cls.kind, kind=cls.kind, metrics=metrics, labels=labels)
 
+    @classmethod
+    def settings_of(cls, model: Model) -> TextSettings | None:
+        """A head of several labels, of which one is right."""
+        if "classification" not in model.heads or len(model.labels) < 2:
+            return None
+        problem = model.metadata.get("problem_type")
+        if problem == "multi_label_classification":
+            raise FormatError("problem_type multi_label_classification: one label a text only")
+        if problem == "regression":
+            return None
+        return TextSettings(
+            name=cls.kind, kind=cls.kind, metrics=("accuracy", "macro_f1"), labels=model.labels,
+            max_length=model.config.longest_sequence,
+        )  # fmt: skip
+
     @staticmethod
     def labels_of(example: TextExample) -> tuple[str, ...]:
         return () if example.label is None else (str(example.label),)
@@ -70,9 +86,9 @@ class Classification(TextTask[LabelPrediction]):
     def target_of(self, example: TextExample) -> int:
         return self._number.get(str(example.label), NO_LABEL)
 
-    def term(self, model: Model, state: State, inputs: Inputs) -> Term:
+    def term(self, model: Model, state: State, inputs: Inputs, depth: int | None = None) -> Term:
         labels = inputs.labels[:: inputs.batch.group_size]
-        return cross_entropy_term(self.logits(model, state), labels)
+        return cross_entropy_term(self.logits(model, state, depth), labels)
 
     def chance_loss(self, features: Features) -> float:
         return entropy(features.batch.labels[:: features.batch.group_size])
@@ -86,6 +102,13 @@ class Classification(TextTask[LabelPrediction]):
 
     def to_row(self, prediction: LabelPrediction) -> list[float]:
         return list(prediction.probabilities.values())
+
+    def row_of_target(self, target: float) -> list[float]:
+        return [float(number == target) for number in range(len(self.settings.labels))]
+
+    def is_better(self, scores: Scores, trivial: Scores) -> bool:
+        """By any metric: rare labels are found at the price of accuracy."""
+        return any(scores[metric] > trivial[metric] for metric in self.settings.metrics)
 
     def number_of(self, prediction: LabelPrediction) -> int:
         return self._number[prediction.label]
@@ -107,6 +130,15 @@ class PairClassification(Classification):
 
     kind = "pair"
     example_input = {"text_a": "A man plays a guitar.", "text_b": "Someone makes music."}  # noqa: RUF012
+
+    @property
+    def needs_pairs(self) -> bool:
+        return True
+
+    @classmethod
+    def settings_of(cls, model: Model) -> None:
+        """A foreign folder does not say that it reads pairs; `classify` takes both."""
+        return None
 
     @classmethod
     def roles(cls, columns: Sequence[str], given: ColumnMapping) -> tuple[Role, ...]:

@@ -17,12 +17,13 @@ import string
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydantic import Field
 
 from litebert.base.batches import Batch
-from litebert.base.errors import FormatError
+from litebert.base.errors import FormatError, InputError
 from litebert.base.intervals import Interval, bootstrap_mean
 from litebert.base.ragged import IntArray
 from litebert.model.inputs import Inputs
@@ -30,13 +31,14 @@ from litebert.model.layout import State
 from litebert.model.model import Model
 from litebert.model.objective import cross_entropy_term
 from litebert.reading.tables import quoted_list
+from litebert.tasks.asked import fields_of, places, text_of
 from litebert.tasks.features import NO_LABEL, Features, Sequences, encode_all
 from litebert.tasks.metrics.classification import accuracy
 from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role, role
 from litebert.tasks.readers.json_content import kind_name, parse_json
 from litebert.tasks.readers.rows import Row, Table
 from litebert.tasks.readers.text_file import Say
-from litebert.tasks.task import Outputs, Prediction, Scores, Task, TaskSettings, Term
+from litebert.tasks.task import Form, Outputs, Prediction, Scores, Task, TaskSettings, Term
 from litebert.text.tokenizer import Tokenizer
 
 _OPTIONS = Role(
@@ -68,7 +70,9 @@ class ChoiceExample:
 class ChoiceSettings(TaskSettings):
     """Settings of multiple choice."""
 
-    options: int = Field(default=4, ge=2, description="options of a question")
+    options: int | None = Field(
+        default=4, ge=2, description="options of a question; without, as many as it has"
+    )
     question_length: int = Field(
         default=64, ge=1, description="tokens of a question with its option, at most"
     )
@@ -97,6 +101,7 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
     }
     settings_class = ChoiceSettings
     head = "multiple_choice"
+    trivial_answer = "always the option at the most frequent place"
 
     @classmethod
     def roles(cls, columns: Sequence[str], given: ColumnMapping) -> tuple[Role, ...]:
@@ -134,13 +139,54 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
         options = len(examples[0].options)
         return ChoiceSettings(name=cls.kind, kind=cls.kind, metrics=("accuracy",), options=options)
 
+    def examples_of(self, inputs: Sequence[Any]) -> list[ChoiceExample]:
+        """{"passage": ..., "question": ..., "options": [...]}; passage or question may lack."""
+        examples = []
+        for number, (value, where) in enumerate(zip(inputs, places(inputs), strict=True)):
+            told = fields_of(value, ("options",), ("passage", "question"), where)
+            if len(told) < 2:
+                raise InputError(f"{where}: neither a question nor a passage")
+            options = told.pop("options")
+            if not isinstance(options, list | tuple) or len(options) < 2:
+                raise InputError(f"{where}: options must be a list of two or more")
+            texts = {name: text_of(told[name], f"{where}, {name}") for name in told}
+            listed = tuple(
+                text_of(option, f"{where}, option {n}").strip()
+                for n, option in enumerate(options, 1)
+            )
+            example = ChoiceExample(
+                str(number), texts.get("passage", ""), texts.get("question", ""), listed
+            )
+            first = examples[0] if examples else example
+            problem = self.problem_of(example)
+            if problem is None and len(listed) != len(first.options):
+                problem = f"{len(listed)} options, the first input has {len(first.options)}"
+            if problem is not None:
+                raise InputError(f"{where}: {problem}")
+            examples.append(example)
+        return examples
+
+    @classmethod
+    def settings_of(cls, model: Model) -> ChoiceSettings | None:
+        """A head that gives each option a number, however many there are."""
+        if cls.head not in model.heads:
+            return None
+        return ChoiceSettings(
+            name=cls.kind, kind=cls.kind, metrics=("accuracy",), options=None,
+            max_length=model.config.longest_sequence,
+        )  # fmt: skip
+
     @staticmethod
     def is_labelled(example: ChoiceExample) -> bool:
         return example.answer is not None
 
     def problem_of(self, example: ChoiceExample) -> str | None:
         there, wanted = len(example.options), self.settings.options
-        return None if there == wanted else f"{there} options; the model chooses among {wanted}"
+        fits = wanted in (None, there)
+        return None if fits else f"{there} options; the model chooses among {wanted}"
+
+    def form(self, examples: Examples) -> Form:
+        return "options"
 
     def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """A sequence an option; those of a question lie side by side."""
@@ -162,23 +208,26 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
                 label = example.answer if place == 0 and example.answer is not None else NO_LABEL
                 sequences.add(number, label, passage[: max(room, 0)], option)
             truncated += cut
-        return Features(sequences.batch(group_size=self.settings.options), truncated)
+        return Features(sequences.batch(group_size=len(examples[0].options)), truncated)
 
     def reads(self, batch: Batch) -> IntArray:
         return batch.starts
 
-    def term(self, model: Model, state: State, inputs: Inputs) -> Term:
+    def term(self, model: Model, state: State, inputs: Inputs, depth: int | None = None) -> Term:
         """Of the options of a question the first one carries the answer."""
         options = inputs.batch.group_size
-        logits = model.head(self.head)(state).view(-1, options)
+        logits = model.head(self.head, depth)(state).view(-1, options)
         return cross_entropy_term(logits, inputs.labels.view(-1, options)[:, 0])
 
     def chance_loss(self, features: Features) -> float:
         return math.log(features.batch.group_size)
 
-    def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
+    def outputs(
+        self, model: Model, state: State, inputs: Inputs, depth: int | None = None
+    ) -> Outputs:
         """Probabilities of the options, one number a sequence."""
-        logits = model.head(self.head)(state).view(-1, self.settings.options).float().softmax(-1)
+        options = inputs.batch.group_size
+        logits = model.head(self.head, depth)(state).view(-1, options).float().softmax(-1)
         return list(logits.flatten().cpu().numpy()[:, None])
 
     def decode(
@@ -194,6 +243,11 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
 
     def all_alike(self, predictions: Predictions) -> bool:
         return len({prediction.choice for prediction in predictions}) < 2
+
+    def trivial(self, train: Examples, examples: Examples) -> list[ChoicePrediction]:
+        answers = [example.answer for example in train if example.answer is not None]
+        row = np.bincount(answers, minlength=self.settings.options) / max(len(answers), 1)
+        return [_prediction(example.id, row) for example in examples]
 
     def score(self, examples: Examples, predictions: Predictions) -> Scores:
         """Accuracy, for all and by level."""

@@ -7,6 +7,7 @@ passage by the places of their tokens, never put together from tokens.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,8 +22,9 @@ from litebert.base.intervals import Interval, bootstrap_mean
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
-from litebert.tasks.features import Features, Sequences, encode_all
-from litebert.tasks.metrics.squad import score_questions, squad_v1, squad_v2
+from litebert.tasks.asked import fields_of, places, text_of
+from litebert.tasks.features import Features, Sequences, encode_all, entropy
+from litebert.tasks.metrics.squad import normalize_answer, score_questions, squad_v1, squad_v2
 from litebert.tasks.questions import (
     ROLES,
     QuestionExample,
@@ -42,10 +44,11 @@ from litebert.tasks.spans import (
     spans_from_beams,
     spans_from_scores,
 )
-from litebert.tasks.task import Outputs, Prediction, Scores, Task, TaskSettings, Term
+from litebert.tasks.task import Form, Outputs, Prediction, Scores, Task, TaskSettings, Term
 from litebert.text.tokenizer import Encoding, Tokenizer
 
 CANDIDATES = 20  # that a question keeps
+_SENTENCE = re.compile(r"\S.*?(?:[.!?](?=\s)|$)", re.DOTALL)
 AT_CLS = (0, 0, 1)  # start, end, and that there is no answer in this window
 
 
@@ -84,6 +87,16 @@ class AnswerPrediction(Prediction):
     null_odds: float  # how much likelier no answer is than the best candidate
     candidates: tuple[AnswerCandidate, ...]
 
+    @property
+    def end(self) -> int:
+        """The answer is passage[start:end]."""
+        return self.start + len(self.text)
+
+    @property
+    def probability(self) -> float:
+        """Of the answer among the candidates; 0 where none is given."""
+        return self.candidates[0].probability if self.text else 0.0
+
 
 Examples = Sequence[QuestionExample]
 Predictions = Sequence[AnswerPrediction]
@@ -99,6 +112,7 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
     }
     settings_class = QuestionSettings
     noun = "questions"
+    trivial_answer = "the sentence that shares most words with the question, or no answer"
 
     def __init__(self, settings: QuestionSettings) -> None:
         super().__init__(settings)
@@ -129,6 +143,25 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
             metrics=("best_f1", "best_exact") if unanswerable else ("f1", "exact"),
         )  # fmt: skip
 
+    def examples_of(self, inputs: Sequence[Any]) -> list[QuestionExample]:
+        """{"question": ..., "passage": ...}."""
+        examples = []
+        for number, (value, where) in enumerate(zip(inputs, places(inputs), strict=True)):
+            told = fields_of(value, ("question", "passage"), (), where)
+            question, passage = (text_of(told[name], f"{where}, {name}") for name in told)
+            examples.append(QuestionExample(str(number), question, passage))
+        return examples
+
+    @classmethod
+    def settings_of(cls, model: Model) -> QuestionSettings | None:
+        """Whether questions may have no answer is not told, so that one is always given."""
+        if "span" not in model.heads:
+            return None
+        return QuestionSettings(
+            name=cls.kind, kind=cls.kind, metrics=("f1", "exact"),
+            max_length=min(384, model.config.longest_sequence),
+        )  # fmt: skip
+
     @staticmethod
     def is_labelled(example: QuestionExample) -> bool:
         return bool(example.answers or example.impossible)
@@ -137,6 +170,9 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
         """The paper's head is for questions that may have no answer."""
         conditional = recipe.get("conditional_head", False) and self.settings.has_unanswerable
         return super().configured({**recipe, "conditional_head": conditional}, train, say)
+
+    def form(self, examples: Examples) -> Form:
+        return "passage"
 
     def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """The windows of each question; where a token stands in its passage, and which own it."""
@@ -174,15 +210,25 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
     def count(self, batch: Batch) -> int:
         return len(batch)
 
-    def term(self, model: Model, state: State, inputs: Inputs) -> Term:
+    def chance_loss(self, features: Features) -> float | None:
+        """Knowing only how often a window holds no answer, and where none is to be found else."""
+        if self.settings.conditional_head:
+            return None  # of two losses of which one knows the start
+        batch, missing = features.batch, features.batch.labels[:, 2]
+        texts = np.add.reduceat(batch.is_text.astype(np.int64), batch.starts)
+        return entropy(missing) + float(((1 - missing) * np.log(np.maximum(texts, 1))).mean())
+
+    def term(self, model: Model, state: State, inputs: Inputs, depth: int | None = None) -> Term:
         loss = conditional_term if self.settings.conditional_head else span_term
         return loss(model, state, inputs)
 
-    def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
+    def outputs(
+        self, model: Model, state: State, inputs: Inputs, depth: int | None = None
+    ) -> Outputs:
         """Start and end logits of each token; of the conditional head, its beams (spans.py)."""
         if self.settings.conditional_head:
             return beam_spans(model, state, inputs)
-        logits = model.head(self.head)(state).float().cpu().numpy()
+        logits = model.head(self.head, depth)(state).float().cpu().numpy()
         return np.split(logits, np.cumsum(inputs.batch.lengths)[:-1])
 
     def decode(
@@ -255,6 +301,16 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
     def all_alike(self, predictions: Predictions) -> bool:
         return len({prediction.text for prediction in predictions}) < 2
 
+    def trivial(self, train: Examples, examples: Examples) -> list[AnswerPrediction]:
+        """With even odds of no answer, so that the better of both is scored."""
+        found = [nearest_sentence(example.question, example.passage) for example in examples]
+        return [
+            AnswerPrediction(
+                example.id, text, start, 0.0, (AnswerCandidate(text, start, 0.0, 1.0),)
+            )
+            for example, (start, text) in zip(examples, found, strict=True)
+        ]
+
     def write_submission(self, path: Path, predictions: Predictions) -> None:
         """The folder that SQuAD's scorers read."""
         odds = {one.id: one.null_odds for one in predictions}
@@ -305,6 +361,14 @@ def _target(
     if first < begin or last >= end or last < first:
         return AT_CLS
     return first - begin + before, last - begin + before, 0
+
+
+def nearest_sentence(question: str, passage: str) -> tuple[int, str]:
+    """The sentence of a passage that shares most words with a question, and where it begins."""
+    asked = set(normalize_answer(question).split())
+    sentences = [(found.start(), found[0].strip()) for found in _SENTENCE.finditer(passage)]
+    shared = [len(asked.intersection(normalize_answer(text).split())) for _, text in sentences]
+    return sentences[int(np.argmax(shared))] if sentences else (0, "")
 
 
 def span_of(places: NDArray[np.int32], start: int, end: int) -> tuple[int, int]:

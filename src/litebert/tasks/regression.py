@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import torch.nn.functional as F
@@ -22,10 +23,13 @@ from litebert.tasks.features import Features
 from litebert.tasks.metrics.correlation import CORRELATION_METRICS
 from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role, candidates
 from litebert.tasks.readers.rows import Row
+from litebert.tasks.readers.text_file import Say
 from litebert.tasks.task import Prediction, Term
 from litebert.tasks.texts import LABEL, PAIR, TEXT, Examples, TextExample, TextSettings, TextTask
 
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*", re.ASCII)
+
+TOLERANCE = 0.1  # of the labels' standard deviation
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,8 @@ class Regression(TextTask[ValuePrediction]):
     known_metrics = CORRELATION_METRICS
     label_type = np.float32
     no_label = math.nan
+    trivial_answer = "always the mean value"
+    exit_rules = ("depth", "patience")  # a number has no probability
 
     @classmethod
     def roles(cls, columns: Sequence[str], given: ColumnMapping) -> tuple[Role, ...]:
@@ -64,22 +70,47 @@ class Regression(TextTask[ValuePrediction]):
     def settings_for(cls, examples: Examples, path: Path) -> TextSettings:
         return TextSettings(name=cls.kind, kind=cls.kind, metrics=("pearson", "spearman"))
 
+    @classmethod
+    def settings_of(cls, model: Model) -> TextSettings | None:
+        """A head of one number."""
+        one = len(model.labels) == 1
+        if "classification" not in model.heads or not (
+            one or model.metadata.get("problem_type") == "regression"
+        ):
+            return None
+        if not one:
+            raise FormatError(f"problem_type regression with {len(model.labels)} numbers a text")
+        return TextSettings(
+            name=cls.kind, kind=cls.kind, metrics=("pearson", "spearman"),
+            max_length=model.config.longest_sequence,
+        )  # fmt: skip
+
     def target_of(self, example: TextExample) -> float:
         return math.nan if example.label is None else float(example.label)
 
     def count(self, batch: Batch) -> int:
         return int(np.isfinite(batch.labels).sum())
 
-    def term(self, model: Model, state: State, inputs: Inputs) -> Term:
+    def term(self, model: Model, state: State, inputs: Inputs, depth: int | None = None) -> Term:
         """The squared error."""
         labels = inputs.labels[:: inputs.batch.group_size]
         known = labels.isfinite()
-        values = self.logits(model, state).squeeze(-1)[known]
+        values = self.logits(model, state, depth).squeeze(-1)[known]
         loss = F.mse_loss(values, labels[known], reduction="sum")
         return Term(loss)
 
     def chance_loss(self, features: Features) -> float:
         return float(np.var(features.batch.labels[:: features.batch.group_size]))
+
+    def configured(self, recipe: Mapping[str, Any], train: Examples, say: Say) -> Self:
+        """With exits, numbers are the same answer where they differ by little of their spread."""
+        if recipe.get("exits"):
+            spread = float(np.std([self.target_of(example) for example in train]))
+            recipe = {**recipe, "exit_tolerance": TOLERANCE * spread}
+        return super().configured(recipe, train, say)
+
+    def agree(self, one: NDArray[np.floating], other: NDArray[np.floating]) -> bool:
+        return abs(float(one[0] - other[0])) <= self.settings.exit_tolerance
 
     def probabilities(self, logits: Tensor) -> Tensor:
         return logits
@@ -89,6 +120,9 @@ class Regression(TextTask[ValuePrediction]):
 
     def to_row(self, prediction: ValuePrediction) -> list[float]:
         return [prediction.value]
+
+    def row_of_target(self, target: float) -> list[float]:
+        return [target]
 
     def number_of(self, prediction: ValuePrediction) -> float:
         return prediction.value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -19,11 +20,13 @@ from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
 from litebert.model.objective import cross_entropy_term
+from litebert.tasks.asked import places, words_of
 from litebert.tasks.features import NO_LABEL, Features, Ids, Sequences, entropy
 from litebert.tasks.metrics.classification import accuracy
 from litebert.tasks.metrics.entities import (
     OUTSIDE,
     are_entities,
+    entities,
     entity_counts,
     entity_scores,
     f1_of_counts,
@@ -34,7 +37,16 @@ from litebert.tasks.readers.json_content import kind_name, parse_json
 from litebert.tasks.readers.rows import Row, Table, is_table, name_of
 from litebert.tasks.readers.text_file import Say
 from litebert.tasks.source import DataSource
-from litebert.tasks.task import Outputs, Prediction, Scores, Task, TaskSettings, Term
+from litebert.tasks.task import (
+    EXIT_RULES,
+    Form,
+    Outputs,
+    Prediction,
+    Scores,
+    Task,
+    TaskSettings,
+    Term,
+)
 from litebert.text.tokenizer import Tokenizer
 
 _BRACKETED = re.compile(r"\[[\"'\d].*\]", re.DOTALL)
@@ -48,14 +60,46 @@ class TaggedExample:
     words: tuple[str, ...]
     tags: tuple[str, ...] | None = None
     where: str = field(default="", compare=False)
+    offsets: tuple[tuple[int, int], ...] | None = None  # of the words in a plain text
 
 
 @dataclass(frozen=True)
 class TagsPrediction(Prediction):
-    """The likeliest tag of each word, and how likely each tag is, in the order of the labels."""
+    """The likeliest tag of each word, and how likely each tag is, in the order of the labels.
+
+    `words` and their places [start, end) in the text are told where a plain text was given.
+    """
 
     tags: tuple[str, ...]
     probabilities: tuple[tuple[float, ...], ...]
+    words: tuple[str, ...] = field(default=(), kw_only=True)
+    offsets: tuple[tuple[int, int], ...] = field(default=(), kw_only=True)
+
+    @property
+    def entities(self) -> tuple[TextEntity, ...]:
+        """The entities that the tags name, in a plain text."""
+        found = entities(self.tags) if self.offsets else ()
+        return tuple(
+            TextEntity(one.type, self.offsets[one.start][0], self.offsets[one.end - 1][1])
+            for one in found
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; words and places only where they are told."""
+        told = super().to_json()
+        return {name: told[name] for name in told if name not in _TOLD or self.offsets}
+
+
+_TOLD = ("words", "offsets")
+
+
+@dataclass(frozen=True)
+class TextEntity:
+    """An entity: the characters [start, end) of a text."""
+
+    type: str
+    start: int
+    end: int
 
 
 Examples = Sequence[TaggedExample]
@@ -68,6 +112,8 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
     kind = "tag"
     settings_class = TaskSettings
     head = "token_classification"
+    trivial_answer = "the most frequent tag for every word"
+    exit_rules = EXIT_RULES
 
     def __init__(self, settings: TaskSettings) -> None:
         super().__init__(settings)
@@ -104,6 +150,24 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
         metrics = ("entity_f1", "accuracy") if are_entities(labels) else ("accuracy",)
         return TaskSettings(name=cls.kind, kind=cls.kind, metrics=metrics, labels=labels)
 
+    def examples_of(self, inputs: Sequence[Any]) -> list[TaggedExample]:
+        """A plain text; or words: a tuple, {"words": [...]}, or a list inside a list of inputs."""
+        asked = [words_of(*one) for one in zip(inputs, places(inputs), strict=True)]
+        return [
+            TaggedExample(str(number), words, offsets=offsets)
+            for number, (words, offsets) in enumerate(asked)
+        ]
+
+    @classmethod
+    def settings_of(cls, model: Model) -> TaskSettings | None:
+        if cls.head not in model.heads:
+            return None
+        metrics = ("entity_f1", "accuracy") if are_entities(model.labels) else ("accuracy",)
+        return TaskSettings(
+            name=cls.kind, kind=cls.kind, metrics=metrics, labels=model.labels,
+            max_length=model.config.longest_sequence,
+        )  # fmt: skip
+
     @staticmethod
     def is_labelled(example: TaggedExample) -> bool:
         return example.tags is not None
@@ -111,6 +175,9 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
     @staticmethod
     def labels_of(example: TaggedExample) -> tuple[str, ...]:
         return example.tags or ()
+
+    def form(self, examples: Examples) -> Form:
+        return "words"
 
     def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """A sentence in one sequence, or in several that part it between words."""
@@ -144,15 +211,18 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
     def reads(self, batch: Batch) -> IntArray:
         return np.unique(batch.positions)
 
-    def term(self, model: Model, state: State, inputs: Inputs) -> Term:
-        return cross_entropy_term(model.head(self.head)(state)[inputs.positions], inputs.targets)
+    def term(self, model: Model, state: State, inputs: Inputs, depth: int | None = None) -> Term:
+        logits = model.head(self.head, depth)(state)[inputs.positions]
+        return cross_entropy_term(logits, inputs.targets)
 
     def chance_loss(self, features: Features) -> float:
         return entropy(features.batch.targets)
 
-    def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
+    def outputs(
+        self, model: Model, state: State, inputs: Inputs, depth: int | None = None
+    ) -> Outputs:
         """Probabilities of the tags, a row for each word of the sequence."""
-        logits = model.head(self.head)(state)[inputs.positions].float().softmax(-1)
+        logits = model.head(self.head, depth)(state)[inputs.positions].float().softmax(-1)
         sequence = inputs.batch.sequence_ids[inputs.batch.positions]
         counts = np.bincount(sequence, minlength=len(inputs.batch))
         return np.split(logits.cpu().numpy(), np.cumsum(counts)[:-1])
@@ -164,9 +234,15 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
         for number, output in zip(features.example_of.tolist(), outputs, strict=True):
             rows[number] += list(output)
         return [
-            self._prediction(example.id, np.array(found))
+            self._with_words(example, self._prediction(example.id, np.array(found)))
             for example, found in zip(examples, rows, strict=True)
         ]
+
+    @staticmethod
+    def _with_words(example: TaggedExample, prediction: TagsPrediction) -> TagsPrediction:
+        if example.offsets is None:
+            return prediction
+        return replace(prediction, words=example.words, offsets=example.offsets)
 
     def _prediction(self, id: str, rows: np.ndarray) -> TagsPrediction:
         tags = tuple(self.settings.labels[best] for best in rows.argmax(-1))
@@ -175,10 +251,20 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
     def merge(self, predictions: Predictions) -> TagsPrediction:
         """The mean of the tags' probabilities."""
         mean = np.mean([prediction.probabilities for prediction in predictions], 0)
-        return self._prediction(predictions[0].id, mean)
+        first = predictions[0]
+        merged = self._prediction(first.id, mean)
+        return replace(merged, words=first.words, offsets=first.offsets)
 
     def all_alike(self, predictions: Predictions) -> bool:
         return len({tag for prediction in predictions for tag in prediction.tags}) < 2
+
+    def trivial(self, train: Examples, examples: Examples) -> list[TagsPrediction]:
+        counts = Counter(tag for example in train for tag in example.tags or ())
+        row = np.array([counts[label] for label in self.settings.labels]) / max(counts.total(), 1)
+        return [
+            self._prediction(example.id, np.tile(row, (len(example.words), 1)))
+            for example in examples
+        ]
 
     def score(self, examples: Examples, predictions: Predictions) -> Scores:
         """Entity F1, precision and recall, and the fraction of tags that are correct."""

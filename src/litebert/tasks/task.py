@@ -9,9 +9,9 @@ A method with a body here is what most kinds do; a kind inherits it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from litebert.base.errors import SettingsError
 from litebert.base.intervals import Interval
 from litebert.base.ragged import IntArray
 from litebert.base.settings import Settings
+from litebert.model.heads import EXITS
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
@@ -33,8 +34,11 @@ from litebert.tasks.readers.text_file import Say
 from litebert.tasks.source import DataSource
 from litebert.text.tokenizer import Tokenizer
 
-Outputs = list[NDArray[np.floating]]  # one array a sequence
+Output = NDArray[np.floating]  # of one sequence
+Outputs = list[Output]
 Scores = dict[str, float]
+Form = Literal["text", "pair", "words", "passage", "options"]  # what an example asks about
+EXIT_RULES = ("depth", "patience", "confidence")  # of kinds that say how likely labels are
 TASK_KEY = "litebert_task"  # where a model folder's config.json keeps the settings
 
 
@@ -49,6 +53,7 @@ class TaskSettings(Settings):
     metrics: tuple[str, ...] = Field(description="the first one chooses the best model")
     labels: tuple[str, ...] = ()
     max_length: int = Field(default=128, ge=8, description="tokens of a sequence, at most")
+    exits: bool = Field(default=False, description="there is a head at every depth")
 
 
 @dataclass(frozen=True)
@@ -56,10 +61,11 @@ class Prediction:
     """What is predicted for an example; a kind adds what it is."""
 
     id: str
+    depth: int | None = field(default=None, kw_only=True)  # layers, where they were chosen
 
     def to_json(self) -> dict[str, Any]:
         """Plain values: the fields, by their names."""
-        return asdict(self)
+        return {name: v for name, v in asdict(self).items() if name != "depth" or v is not None}
 
 
 class AnyExample(Protocol):
@@ -89,7 +95,9 @@ class Task(Objective, Protocol[S, E, P]):
     settings_class: ClassVar[type[TaskSettings]]
     noun: ClassVar[str] = "examples"  # what messages call them
     example_input: ClassVar[Any] = "The ferry was late, but the crossing was calm."  # to show
+    exit_rules: ClassVar[tuple[str, ...]] = ()  # by which a sequence may exit early
     overflow_hint: ClassVar[str] = ""  # what else can be done about texts that are too long
+    trivial_answer: ClassVar[str]  # what `trivial` predicts, in words
     weight, counters, count_offset = 1.0, ACCURACY, 0
     name: str  # that of the settings, as metrics.jsonl names the loss
     settings: S
@@ -137,6 +145,15 @@ class Task(Objective, Protocol[S, E, P]):
         """Settings for a user's training examples; `path` is named where they do not do."""
         ...
 
+    def examples_of(self, inputs: Sequence[Any]) -> list[E]:
+        """Examples out of what a Python program hands over, numbered; see asked.py."""
+        ...
+
+    @classmethod
+    def settings_of(cls, model: Model) -> S | None:
+        """Settings for a fine-tuned model that `transformers` saved; None if of another kind."""
+        return None
+
     @staticmethod
     def is_labelled(example: E) -> bool:
         """Whether an example says what is to be predicted."""
@@ -151,10 +168,21 @@ class Task(Objective, Protocol[S, E, P]):
         """Why an example cannot be read by a model of these settings, if it cannot."""
         return None
 
+    def form(self, examples: Sequence[E]) -> Form:
+        """What these examples are, as far as it decides how to fine-tune."""
+        ...
+
     # ------------------------------------------------------------------------ features and loss
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The heads that are trained."""
+        return (self.head, self.head + EXITS) if self.settings.exits else (self.head,)
 
     def configured(self, recipe: Mapping[str, Any], train: Sequence[E], say: Say) -> Self:
         """The task as a recipe wants it: the settings that both know; `say` is told of choices."""
+        if recipe.get("exits") and not self.exit_rules:
+            raise SettingsError(f"exits=true: tasks of kind {self.kind} have no heads to exit by")
         known = {name: recipe[name] for name in recipe if name in type(self.settings).model_fields}
         return type(self)(
             type(self.settings).build({**self.settings.model_dump(), **known}, "task")
@@ -172,8 +200,8 @@ class Task(Objective, Protocol[S, E, P]):
         """The tokens whose encodings the head looks at; None for all."""
         return None
 
-    def term(self, model: Model, state: State, inputs: Inputs) -> Term:
-        """The summed loss, and how many answers are correct."""
+    def term(self, model: Model, state: State, inputs: Inputs, depth: int | None = None) -> Term:
+        """The summed loss, and how many answers are correct; of the head at a `depth`."""
         ...
 
     def chance_loss(self, features: Features) -> float | None:
@@ -182,9 +210,22 @@ class Task(Objective, Protocol[S, E, P]):
 
     # ------------------------------------------------------------------------------ predictions
 
-    def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
-        """What the model says of each sequence."""
+    def outputs(
+        self, model: Model, state: State, inputs: Inputs, depth: int | None = None
+    ) -> Outputs:
+        """What the model says of each sequence; by the head at a `depth`, where it has exits."""
         ...
+
+    def agree(self, one: Output, other: Output) -> bool:
+        """Whether two outputs of a sequence are the same answer, so that early exit may trust it.
+
+        Of probabilities: the same label is the likeliest, in every row.
+        """
+        return bool((one.argmax(-1) == other.argmax(-1)).all())
+
+    def confidence(self, output: Output) -> float:
+        """How sure an output of a sequence is; of several rows, the least sure one."""
+        return float(output.max(-1).min(initial=1.0))
 
     def decode(self, examples: Sequence[E], features: Features, outputs: Outputs) -> list[P]:
         """One prediction for each example."""
@@ -201,6 +242,15 @@ class Task(Objective, Protocol[S, E, P]):
     def all_alike(self, predictions: Sequence[P]) -> bool:
         """Whether every example was given the same answer, so that nothing was learned."""
         ...
+
+    def trivial(self, train: Sequence[E], examples: Sequence[E]) -> list[P]:
+        """Predictions that take no encoder: what a model must be better than to have learned."""
+        ...
+
+    def is_better(self, scores: Scores, trivial: Scores) -> bool:
+        """Whether scores are above those of the trivial predictions."""
+        metric = self.settings.metrics[0]
+        return scores[metric] > trivial[metric]
 
     def write_submission(self, path: Path, predictions: Sequence[P]) -> None:
         """Predictions in the official format of the kind, where it has one."""

@@ -16,21 +16,23 @@ from pydantic import Field
 from torch import Tensor
 
 from litebert.base.batches import Batch
-from litebert.base.errors import SettingsError
+from litebert.base.errors import InputError, SettingsError
 from litebert.base.intervals import Interval, Metric, bootstrap
 from litebert.base.ragged import IntArray
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
+from litebert.tasks.asked import fields_of, pair_of, places, text_of
 from litebert.tasks.features import Features, Ids, Sequences, encode_all
 from litebert.tasks.readers.column_mapping import Role, role
 from litebert.tasks.readers.rows import Row, Table
 from litebert.tasks.readers.text_file import Say
-from litebert.tasks.task import Outputs, P, Scores, Task, TaskSettings
+from litebert.tasks.task import EXIT_RULES, Form, Outputs, P, Scores, Task, TaskSettings
 from litebert.text.tokenizer import Tokenizer
 
 Pooling = Literal["first", "mean"]
 Overflow = Literal["truncate", "stride"]
+_NOTHING: Ids = np.zeros(0, np.int64)
 
 TEXT = role("text", "text sentence review comment tweet content message")
 LABEL = role("label", "label class category target sentiment score rating gold_label", "labelled")
@@ -69,6 +71,9 @@ class TextSettings(TaskSettings):
     bi_encoder: bool = Field(
         default=False, description="each text of a pair is read by itself, and their means compared"
     )
+    exit_tolerance: float = Field(
+        default=0.0, ge=0, description="with exits: numbers so near each other are the same answer"
+    )
 
 
 Examples = Sequence[TextExample]
@@ -83,6 +88,7 @@ class TextTask(Task[TextSettings, TextExample, P]):
     known_metrics: ClassVar[dict[str, Metric]]
     label_type: ClassVar[DTypeLike] = np.int64
     no_label: ClassVar[float]
+    exit_rules = EXIT_RULES
 
     def __init__(self, settings: TextSettings) -> None:
         super().__init__(settings)
@@ -111,6 +117,10 @@ class TextTask(Task[TextSettings, TextExample, P]):
         """And back."""
 
     @abstractmethod
+    def row_of_target(self, target: float) -> Sequence[float]:
+        """Such a row of one who knows the label."""
+
+    @abstractmethod
     def number_of(self, prediction: P) -> float:
         """What is predicted, as metrics compare it with the target."""
 
@@ -128,9 +138,30 @@ class TextTask(Task[TextSettings, TextExample, P]):
             examples.append(TextExample(row.id, row.text(first), second, label, row.where))
         return examples
 
+    def examples_of(self, inputs: Sequence[Any]) -> list[TextExample]:
+        """A text; or two of them, as a tuple or {"text_a": ..., "text_b": ...}."""
+        examples = []
+        for number, (value, where) in enumerate(zip(inputs, places(inputs), strict=True)):
+            pair = pair_of(value, where)
+            if pair is None and self.needs_pairs:
+                raise InputError(f"{where} is one text; the model compares two: give a pair (a, b)")
+            if pair is None and isinstance(value, Mapping):
+                value = fields_of(value, ("text",), (), where)["text"]
+            first, second = pair or (text_of(value, where), None)
+            examples.append(TextExample(str(number), first, second))
+        return examples
+
+    @property
+    def needs_pairs(self) -> bool:
+        """Whether one text is not enough."""
+        return self.settings.bi_encoder
+
     @staticmethod
     def is_labelled(example: TextExample) -> bool:
         return example.label is not None
+
+    def form(self, examples: Examples) -> Form:
+        return "text" if examples[0].second is None else "pair"
 
     def configured(self, recipe: Mapping[str, Any], train: Examples, say: Say) -> Self:
         """As the recipe says; but a lone text has no other to be compared with."""
@@ -160,7 +191,9 @@ class TextTask(Task[TextSettings, TextExample, P]):
             return self._separate(examples, tokenizer)
         sequences, truncated, windowed = Sequences(tokenizer), 0, 0
         firsts = encode_all(tokenizer, (example.first for example in examples))
-        seconds = encode_all(tokenizer, (example.second or "" for example in examples))
+        seconds = [_NOTHING] * len(examples)
+        if any(example.second for example in examples):
+            seconds = encode_all(tokenizer, (example.second or "" for example in examples))
         for number, (example, first, second) in enumerate(
             zip(examples, firsts, seconds, strict=True)
         ):
@@ -210,12 +243,14 @@ class TextTask(Task[TextSettings, TextExample, P]):
     def reads(self, batch: Batch) -> IntArray | None:
         return batch.starts if self.head == "classification" else None
 
-    def logits(self, model: Model, state: State) -> Tensor:
+    def logits(self, model: Model, state: State, depth: int | None = None) -> Tensor:
         """What the head says of each example's sequence, or pair of them."""
-        return model.head(self.head)(state).float()
+        return model.head(self.head, depth)(state).float()
 
-    def outputs(self, model: Model, state: State, inputs: Inputs) -> Outputs:
-        rows = self.probabilities(self.logits(model, state)).cpu().numpy()
+    def outputs(
+        self, model: Model, state: State, inputs: Inputs, depth: int | None = None
+    ) -> Outputs:
+        rows = self.probabilities(self.logits(model, state, depth)).cpu().numpy()
         return list(np.repeat(rows, inputs.batch.group_size, axis=0))
 
     def decode(self, examples: Examples, features: Features, outputs: Outputs) -> list[P]:
@@ -233,6 +268,11 @@ class TextTask(Task[TextSettings, TextExample, P]):
         """The mean of probabilities, or of numbers."""
         rows = [self.to_row(prediction) for prediction in predictions]
         return self.to_prediction(predictions[0].id, np.mean(rows, 0))
+
+    def trivial(self, train: Examples, examples: Examples) -> list[P]:
+        """The mean of the training labels' rows for all: the most frequent label, the mean."""
+        row = np.mean([self.row_of_target(self.target_of(example)) for example in train], 0)
+        return [self.to_prediction(example.id, row) for example in examples]
 
     def score(self, examples: Examples, predictions: Sequence[P]) -> Scores:
         both = self.to_numbers(examples, predictions)

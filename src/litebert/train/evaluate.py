@@ -67,6 +67,8 @@ def evaluate(
     split: str = "dev",
     columns: Sequence[str] = (),
     repair: bool = False,
+    exit: str | None = None,
+    depth: int | None = None,
     sequences: int = 2000,
     max_length: int | None = None,
     input_format: str | None = None,
@@ -87,6 +89,8 @@ def evaluate(
         split: Of a published task's folder.
         columns: With `input`: which column is what, e.g. text=body.
         repair: Move answers that are not at their offset to the nearest place.
+        exit: With `input`: when a text has been read deeply enough, as in `predict`.
+        depth: With `input`: layers to run, at most.
         sequences: Held-out sequences, at most.
         max_length: Tokens of a sequence; by default as in the run.
         input_format: How sentences become samples; by default as in the run.
@@ -98,7 +102,11 @@ def evaluate(
             "fine-tuned ones"
         )
     if input is not None:
-        return evaluate_task(folders, input, split=split, columns=columns, repair=repair)
+        return evaluate_task(
+            folders, input, split=split, columns=columns, repair=repair, exit=exit, depth=depth
+        )
+    if exit is not None or depth is not None:
+        raise SettingsError("--exit and --depth are for fine-tuned models, with --input EXAMPLES")
     stores = [corpus] if isinstance(corpus, str | Path) else list(corpus or ())
     return evaluate_held_out(
         folders[0], stores, sequences=sequences, max_length=max_length, input_format=input_format

@@ -1,0 +1,143 @@
+"""The recipe that fits the data: facts in, settings and their reasons out. Pure, and stated whole.
+
+    encoder        learning rate   a lone text's vector   pairs          dropout
+    small          5e-4            mean of its tokens     bi-encoder     off
+    sentence       1e-4            mean of its tokens     one sequence   the model's own
+    published      1e-4, 2e-5      [CLS]                  one sequence   the model's own
+
+An encoder is small below 320 units (trained for minutes or hours), a sentence encoder where its
+folder says so (modules.json), else published: 1e-4 below 768 units, 2e-5 from there on. Tags are
+asked of every token and bear twice the learning rate. How long: at least ENOUGH_STEPS by more
+epochs, since few labels need hundreds of steps and not three epochs (Mosbach 2021). How wide: what
+holds nearly all sequences. Found by benchmarks/first_hour.py; its tables are in the log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from litebert.tasks.task import Form
+
+Training = Literal["small", "sentence", "published"]  # how an encoder was trained
+
+SMALL, PAPER = (
+    320,
+    768,
+)  # units: below the first an encoder is small; the paper's begin at the other
+ENOUGH_STEPS = 400
+EPOCHS = (3, 20)  # at least, at most
+FEW = 2_000  # examples, below which batches are small
+BATCHES = (16, 32)  # sequences a step, of few and of many examples
+ENOUGH_DEV = 200  # examples; fewer measure no closer than 7 points, and the luckiest would win
+ROUND = 32  # lengths are multiples of it
+COVERED = 0.99  # of the sequences fit whole
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """What the examples are like."""
+
+    form: Form
+    train: int  # examples
+    dev: int
+    length: int  # tokens that COVERED of the sequences have at most
+
+
+@dataclass(frozen=True)
+class StartFacts:
+    """What the encoder is like."""
+
+    training: Training
+    width: int
+    positions: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Settings of a recipe, and why they are what they are, a line each."""
+
+    settings: dict[str, Any]
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _FormRule:
+    """What depends on the form of the examples alone."""
+
+    shortest: int  # max_length lies between these
+    longest: int
+    batch_sizes: tuple[int, int] = BATCHES
+    rate_factor: float = 1.0
+
+
+FORMS: dict[Form, _FormRule] = {
+    "text": _FormRule(64, 256),
+    "pair": _FormRule(64, 256),
+    "words": _FormRule(64, 256, rate_factor=2.0),
+    "passage": _FormRule(128, 384, (16, 32)),
+    "options": _FormRule(128, 512, (8, 16)),
+}
+
+
+def choose_by_rule(data: DataFacts, start: StartFacts) -> Choice:
+    """The recipe for these examples and this encoder."""
+    settings: dict[str, Any] = {}
+    reasons: list[str] = []
+    for part in (_duration(data), _rate(data, start), _pooling(data, start), _length(data, start)):
+        settings |= part[0]
+        reasons += [part[1]] if part[1] else []
+    if data.dev < ENOUGH_DEV:
+        settings["keep"] = "last"
+        reasons.append(
+            f"the last evaluation is kept: of {data.dev:,} dev examples the luckiest would win"
+        )
+    return Choice(settings, tuple(reasons))
+
+
+Part = tuple[dict[str, Any], str]
+
+
+def _duration(data: DataFacts) -> Part:
+    few, many = FORMS[data.form].batch_sizes
+    batch = few if data.train < FEW else many
+    steps = max(data.train / batch, 1)
+    at_least, at_most = EPOCHS
+    epochs = round(min(max(ENOUGH_STEPS / steps, at_least), at_most))
+    why = f"{epochs} epochs of {data.train:,} examples, {batch} a step"
+    if epochs > at_least:
+        why += f": few are read more often, up to {ENOUGH_STEPS} steps or {at_most} times"
+    return {"batch_size": batch, "epochs": epochs}, why
+
+
+def _rate(data: DataFacts, start: StartFacts) -> Part:
+    own = 5e-4 if start.training == "small" else 1e-4 if start.width < PAPER else 2e-5
+    rate = own * FORMS[data.form].rate_factor
+    settings: dict[str, Any] = {"learning_rate": rate}
+    if start.training == "small":
+        settings["dropout"] = 0.0
+    kind = {"small": "small", "sentence": "sentence", "published": "trained"}[start.training]
+    return settings, f"learning rate {rate:g}: a {kind} encoder of width {start.width}"
+
+
+def _pooling(data: DataFacts, start: StartFacts) -> Part:
+    if data.form == "pair" and start.training == "small":
+        why = (
+            "bi-encoder: an encoder this small does not learn to compare two texts in one sequence"
+        )
+        return {"bi_encoder": True, "pooling": "mean"}, why
+    if data.form in ("text", "pair") and start.training != "published":
+        what = "a sentence encoder was" if start.training == "sentence" else "small encoders are"
+        return {"pooling": "mean"}, f"mean pooling: {what} trained without a use of [CLS]"
+    return {"pooling": "first"}, ""
+
+
+def _length(data: DataFacts, start: StartFacts) -> Part:
+    form = FORMS[data.form]
+    wanted = min(max(-(-data.length // ROUND) * ROUND, form.shortest), form.longest)
+    length = min(wanted, start.positions)
+    why = f"max_length {length}: {COVERED:.0%} of the sequences have at most {data.length} tokens"
+    if data.length > length:
+        bound = "the encoder's positions" if length < wanted else "what is affordable"
+        why += f", more than {bound}"
+    return {"max_length": length}, why

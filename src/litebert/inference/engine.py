@@ -1,0 +1,242 @@
+"""The engine: a model folder to be asked from Python, without files.
+
+    engine = litebert.Engine("tuned", precision="int8")
+    engine.predict("a fine film")                      # one input, one answer; a list, a list
+    engine.predict([("a man sleeps", "he is awake")])  # pairs are tuples
+    engine.submit("a fine film").result()              # with others' requests in one batch
+
+    engine = litebert.Engine("run")                    # pretrained only
+    engine.embed(["one text", "another"])
+    engine.fill_mask("the acting is [MASK] .")
+    engine.order("It rained.", "So we stayed in.")
+
+A list is many inputs, anything else is one. Weights are packed for the CPU when the engine is made
+(kernels.py), and let go of. Methods may be called from several threads.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from litebert.base.errors import InputError, SettingsError, did_you_mean
+from litebert.base.runtime import default_device
+from litebert.inference.jobs import ExitRule, Job, check_overflow, predict_job, run_job
+from litebert.inference.kernels import resolve_engine_precision
+from litebert.inference.model_folder import find_task, open_tokenizer
+from litebert.inference.packed import pack_model
+from litebert.inference.pretrained import embed_job, mask_job, order_job
+from litebert.model.folder import find_model_folder
+from litebert.model.model import Model
+from litebert.tasks.asked import is_many, pair_of, places, text_of
+from litebert.tasks.features import Features
+from litebert.tasks.task import Prediction, Task
+
+OVERFLOWS = ("truncate", "stride", "error")
+
+
+class Engine:
+    """A model at work. Answers are typed, and say how many layers they took (`depth`)."""
+
+    def __init__(
+        self, folder: str | Path, precision: str = "auto", depth: int | None = None,
+        exit: str | None = None, threads: int | None = None,
+    ) -> None:  # fmt: skip
+        """Open a model folder, or a run.
+
+        Args:
+            folder: Ours, or one that `transformers` saved: fine-tuned, or only pretrained.
+            precision: `fp32`; `bf16` where the hardware has it; `int8`, smallest and fastest on
+                most CPUs; `auto` is bf16 where the hardware has it, else fp32.
+            depth: Layers to run; encoders that share all layers can run any number.
+            exit: An exit rule, for models that were fine-tuned with exits.
+            threads: Threads of a matrix product, in the whole process; torch's choice without.
+        """
+        if threads is not None:
+            if threads < 1:
+                raise SettingsError(f"threads {threads}: at least one is needed")
+            torch.set_num_threads(threads)
+        self.folder = find_model_folder(Path(folder))
+        device = default_device()
+        self.precision = resolve_engine_precision(precision, device)
+        model = Model.load(self.folder)
+        self.task: Task | None = find_task(model, self.folder)
+        self.tokenizer = open_tokenizer(self.folder)
+        self.depth = model.config.num_hidden_layers if depth is None else depth
+        model.encoder.check_depth(self.depth)
+        self.model = pack_model(model.to(device), self.precision)
+        self.rule = self._rule(exit)
+        self._tokenizing = threading.Lock()  # the tokenizer remembers words
+        self._computing = threading.Lock()
+
+    # ---------------------------------------------------------------------------------- asking
+
+    def predict(
+        self, inputs: Any, *, overflow: str | None = None, depth: int | None = None,
+        exit: str | ExitRule | None = None,
+    ) -> Any:  # fmt: skip
+        """Predict with a fine-tuned model.
+
+        Args:
+            inputs: A text; a pair (first, second); for tagging a text or a tuple of words; for
+                question answering {"question": ..., "passage": ...}; for multiple choice
+                {"passage": ..., "question": ..., "options": [...]}. Or a list of these.
+            overflow: Texts beyond the model's length: `truncate`, `stride` (read them in windows)
+                or `error`; as fine-tuned without.
+            depth: Layers to run, for this call.
+            exit: An exit rule, for this call.
+
+        Returns:
+            A prediction of the kind's own class, or a list of them.
+        """
+        return self.run("predict", inputs, overflow=overflow, depth=depth, exit=exit)
+
+    def embed(
+        self, texts: Any, *, pooling: str = "mean", max_length: int = 128, normalize: bool = False,
+        overflow: str | None = None, depth: int | None = None,
+    ) -> NDArray[np.float32]:  # fmt: skip
+        """Texts as vectors: (H,) for one, (texts, H) for a list.
+
+        Args:
+            texts: A text, or a list of them.
+            pooling: `mean` of a text's tokens, or `first`, its [CLS].
+            max_length: Tokens of a text, at most; the rest is cut off.
+            normalize: Make each vector one of length 1.
+            overflow: `error` refuses texts that would be cut off.
+            depth: Layers to run, for this call.
+        """
+        return self.run(
+            "embed", texts, pooling=pooling, max_length=max_length, normalize=normalize,
+            overflow=overflow, depth=depth,
+        )  # fmt: skip
+
+    def fill_mask(self, texts: Any, top: int = 5, *, depth: int | None = None) -> Any:
+        """What may stand behind each [MASK] of a text; for models with a masked-language head.
+
+        Args:
+            texts: A text with one or more [MASK] in it, or a list of them.
+            top: Candidates for each mask.
+            depth: Layers to run, for this call.
+
+        Returns:
+            A MaskPrediction, or a list of them.
+        """
+        return self.run("fill_mask", texts, top=top, depth=depth)
+
+    def order(self, first: str, second: str, *, depth: int | None = None) -> Any:
+        """Whether the first of two texts comes first; for models with a sentence-pair head.
+
+        Args:
+            first: A sentence or two.
+            second: What may follow it.
+            depth: Layers to run, for this call.
+
+        Returns:
+            An OrderPrediction.
+        """
+        return self.run("order", (first, second), depth=depth)
+
+    def run(self, ask: str, inputs: Any, **options: Any) -> Any:
+        """One of predict, embed, fill_mask and order by its name; `order` takes pairs."""
+        job, many = self._job(ask, inputs, **options), is_many(inputs)
+        answers = self.answer(job)
+        return answers if many else answers[0]
+
+    def predict_examples(
+        self, examples: Sequence[Any], features: Features | None = None
+    ) -> list[Prediction]:
+        """A prediction for each example of the task, as files have them."""
+        with self._tokenizing:
+            job = predict_job(
+                self._needs_task(), self.tokenizer, examples, self.depth, self.rule, features
+            )
+        return self.answer(job)
+
+    def answer(self, job: Job) -> Any:
+        """The answers to a job, computed here and now."""
+        with self._computing:
+            return run_job(self.model, job)
+
+    # ------------------------------------------------------------------------------ making jobs
+
+    def _job(self, ask: str, inputs: Any, **options: Any) -> Job:
+        asks = {
+            "predict": self._predict_job, "embed": self._embed_job,
+            "fill_mask": self._mask_job, "order": self._order_job,
+        }  # fmt: skip
+        if ask not in asks:
+            raise SettingsError(f"ask {ask!r}: {did_you_mean(ask, asks)}")
+        listed = inputs if is_many(inputs) else [inputs]
+        if not listed:
+            raise InputError("there is no input in the list")
+        wanted = options.pop("depth", None)
+        depth = self.depth if wanted is None else wanted
+        self.model.encoder.check_depth(depth)
+        with self._tokenizing:
+            return asks[ask](listed, depth, **options)
+
+    def _predict_job(
+        self, inputs: list[Any], depth: int, overflow: str | None = None,
+        exit: str | ExitRule | None = None,
+    ) -> Job:  # fmt: skip
+        task = self._needs_task(overflow)
+        examples = task.examples_of(inputs)
+        rule = self.rule if exit is None else self._rule(exit)
+        features = task.features(examples, self.tokenizer)
+        check_overflow(features, overflow, len(examples), task.settings.max_length)
+        return predict_job(task, self.tokenizer, examples, depth, rule, features)
+
+    def _embed_job(self, texts: list[Any], depth: int, **options: Any) -> Job:
+        checked = [text_of(*one) for one in zip(texts, places(texts), strict=True)]
+        return embed_job(self.model, self.tokenizer, checked, depth, **options)
+
+    def _mask_job(self, texts: list[Any], depth: int, top: int = 5) -> Job:
+        return mask_job(self.model, self.tokenizer, texts, depth, top=top)
+
+    def _order_job(self, pairs: list[Any], depth: int) -> Job:
+        checked = []
+        for value, where in zip(pairs, places(pairs), strict=True):
+            pair = pair_of(value, where)
+            if pair is None:
+                raise InputError(f"{where} is not a pair of texts")
+            checked.append(pair)
+        return order_job(self.model, self.tokenizer, checked, depth)
+
+    def _needs_task(self, overflow: str | None = None) -> Task:
+        if self.task is None:
+            have = ", ".join(self.model.heads) or "none"
+            raise SettingsError(
+                f"{self.folder}: not fine-tuned, so there is nothing to predict (heads: {have}); "
+                "it can embed, and fill masks or order texts where it has the head"
+            )
+        if overflow is None:
+            return self.task
+        if overflow not in OVERFLOWS:
+            raise SettingsError(f"overflow {overflow!r}: choose {', '.join(OVERFLOWS)}")
+        settings = self.task.settings
+        if "overflow" not in type(settings).model_fields:
+            return self.task
+        how = "stride" if overflow == "stride" else "truncate"
+        return type(self.task)(settings.model_copy(update={"overflow": how}))
+
+    def _rule(self, exit: str | ExitRule | None) -> ExitRule | None:
+        if exit is None or not isinstance(exit, str):
+            return exit
+        raise SettingsError(f"exit {exit!r}: this model has no exit heads")
+
+    # ---------------------------------------------------------------------------------- the end
+
+    def close(self) -> None:
+        """Stop answering requests; what was submitted is refused."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,128 @@
+"""A job: sequences to encode, what is read off them, and what becomes of it.
+
+Whatever is asked of a model, the engine sees only this: a batch, how deep to go, which tokens
+matter at the end, and what a head says of them. Answers are put together by `finish`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from litebert.base.batches import Batch, bucket_by_length, take
+from litebert.base.errors import InputError
+from litebert.base.ragged import IntArray
+from litebert.model.inputs import Inputs, to_inputs
+from litebert.model.layout import State
+from litebert.model.model import Model
+from litebert.tasks.features import Features
+from litebert.tasks.task import Prediction, Task
+from litebert.text.tokenizer import Tokenizer
+
+SLICE_TOKENS = 2048  # that go through the encoder together
+
+Output = NDArray[np.floating]
+
+
+class ExitRule(Protocol):
+    """When a sequence has been read deeply enough."""
+
+    def leaves(self, outputs: Sequence[Output]) -> bool:
+        """Whether it leaves now, given what the head after each layer so far said of it."""
+        ...
+
+
+class Readout(Protocol):
+    """What is read off encoded sequences; those of one readout are read off together."""
+
+    def reads(self, batch: Batch) -> IntArray | None:
+        """The tokens that are looked at; None for all."""
+        ...
+
+    def outputs(
+        self, model: Model, state: State, inputs: Inputs, depth: int | None = None
+    ) -> Sequence[Any]:
+        """Something for each sequence; with a depth, by the head that is there."""
+        ...
+
+
+@dataclass(frozen=True)
+class Job:
+    """Sequences through the encoder, and an answer out of them."""
+
+    batch: Batch
+    readout: Readout
+    depth: int  # layers, at most
+    rule: ExitRule | None
+    finish: Callable[[Sequence[Any], IntArray], Any]  # of outputs and depths, one a sequence
+
+
+def predict_job(
+    task: Task, tokenizer: Tokenizer, examples: Sequence[Any], depth: int, rule: ExitRule | None,
+    features: Features | None = None,
+) -> Job:  # fmt: skip
+    """Predictions of a task, each with the depth it took."""
+    found = task.features(examples, tokenizer) if features is None else features
+
+    def finish(outputs: Sequence[Any], depths: IntArray) -> list[Prediction]:
+        predictions = task.decode(examples, found, list(outputs))
+        deepest = depths
+        if len(depths) != len(predictions):  # several sequences an example: windows, options
+            deepest = np.zeros(len(predictions), np.int64)
+            np.maximum.at(deepest, found.example_of, depths)
+        return [
+            replace(one, depth=int(depth))
+            for one, depth in zip(predictions, deepest.tolist(), strict=True)
+        ]
+
+    return Job(found.batch, task, depth, rule, finish)
+
+
+def check_overflow(
+    features: Features, overflow: str | None, examples: int, max_length: int
+) -> None:
+    """Refuse texts that were cut off, where the caller does not want that."""
+    if overflow not in ("error", "stride") or not features.truncated:
+        return
+    some = f"{features.truncated:,} of {examples:,} inputs" if examples > 1 else "the input"
+    verb = "have" if features.truncated > 1 else "has"
+    hint = "overflow='truncate' cuts them off"
+    if overflow == "stride":
+        hint = f"this kind of task cannot be read in windows; {hint}"
+    raise InputError(f"{some} {verb} more than the model's {max_length} tokens; {hint}")
+
+
+@torch.inference_mode()
+def run_job(model: Model, job: Job) -> Any:
+    """A job without a rule, all at once: slices of like length, each to its depth in one go."""
+    batch, device = job.batch, next(model.parameters()).device
+    outputs: list[Any] = [None] * len(batch)
+    for chosen in slices(batch):
+        part = batch if chosen is None else take(batch, chosen)
+        inputs = to_inputs(part, device)
+        state = as_fp32(inputs.encode(model, job.depth, job.readout.reads(part)))
+        found = job.readout.outputs(model, state, inputs)
+        if chosen is None:
+            outputs = list(found)
+        else:
+            for place, output in zip(chosen.tolist(), found, strict=True):
+                outputs[place] = output
+    return job.finish(outputs, np.full(len(batch), job.depth))
+
+
+def as_fp32(state: State) -> State:
+    """As heads take it: they are small, and stay in full precision."""
+    return state if state.x_NH.dtype == torch.float32 else replace(state, x_NH=state.x_NH.float())
+
+
+def slices(batch: Batch) -> Sequence[IntArray | None]:
+    """The sequences that go through together; [None] where that is the batch as it is."""
+    if len(batch) == batch.group_size and len(batch.ids) <= SLICE_TOKENS:
+        return [None]
+    groups = bucket_by_length(batch.group_lengths, max_tokens=SLICE_TOKENS, descending=True)
+    return [batch.group_members(some) for some in groups]

@@ -1,0 +1,233 @@
+"""What a pretrained encoder can be asked: vectors, masked words, which of two texts comes first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litebert.base.batches import Batch
+from litebert.base.errors import InputError, SettingsError
+from litebert.base.ragged import IntArray
+from litebert.inference.jobs import Job
+from litebert.model.inputs import Inputs
+from litebert.model.layout import State
+from litebert.model.model import Model
+from litebert.tasks.asked import places, text_of
+from litebert.tasks.features import NO_LABEL, Ids, Sequences, encode_all
+from litebert.text.tokenizer import Tokenizer
+
+MASK = "[MASK]"  # as users write it, whatever the tokenizer calls it
+MIN_LENGTH = 3  # [CLS], a token and [SEP]
+IN_ORDER = 0  # class of the sentence-pair head
+
+
+@dataclass(frozen=True)
+class TokenCandidate:
+    """A token that may be behind a mask."""
+
+    token: str
+    text: str  # as it reads
+    probability: float
+
+
+@dataclass(frozen=True)
+class MaskedToken:
+    """A mask: its characters [start, end) of the text, and what may be behind it, best first."""
+
+    start: int
+    end: int
+    candidates: tuple[TokenCandidate, ...]
+
+
+@dataclass(frozen=True)
+class MaskPrediction:
+    """The masks of a text, in order."""
+
+    masks: tuple[MaskedToken, ...]
+    depth: int
+
+
+@dataclass(frozen=True)
+class OrderPrediction:
+    """Whether the first text comes first, and how likely that is."""
+
+    in_order: bool
+    probability: float
+    depth: int
+
+
+# ---------------------------------------------------------------------------------- vectors
+
+
+@dataclass(frozen=True)
+class _Vectors:
+    pooling: str
+
+    def reads(self, batch: Batch) -> IntArray | None:
+        return batch.starts if self.pooling == "first" else None
+
+    def outputs(
+        self, model: Model, state: State, inputs: Inputs, depth: int | None = None
+    ) -> list[NDArray[np.float32]]:
+        rows = state.mean() if self.pooling == "mean" else state.first()
+        return list(rows.cpu().numpy())
+
+
+_POOLINGS = {pooling: _Vectors(pooling) for pooling in ("mean", "first")}
+
+
+def embed_job(
+    model: Model, tokenizer: Tokenizer, texts: Sequence[str], depth: int, *,
+    pooling: str, max_length: int, normalize: bool, overflow: str | None = None,
+) -> Job:  # fmt: skip
+    """One row a text, (texts, H)."""
+    if pooling not in _POOLINGS:
+        raise SettingsError(f"pooling {pooling!r}: choose mean or first")
+    if max_length < MIN_LENGTH:
+        raise SettingsError(
+            f"max_length {max_length}: at least {MIN_LENGTH}, for [CLS], a token and [SEP]"
+        )
+    sequences = Sequences(tokenizer)
+    room = min(max_length, model.config.longest_sequence) - sequences.extra
+    for number, ids in enumerate(encode_all(tokenizer, texts)):
+        if overflow == "error" and len(ids) > room:
+            raise _too_long(places(texts)[number], len(ids) + sequences.extra, room)
+        sequences.add(number, NO_LABEL, ids[:room])
+
+    def finish(outputs: Sequence[Any], depths: IntArray) -> NDArray[np.float32]:
+        rows = np.array(outputs, np.float32).reshape(len(texts), model.config.hidden_size)
+        if normalize:
+            rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        return rows
+
+    return Job(sequences.batch(), _POOLINGS[pooling], depth, None, finish)
+
+
+def _too_long(where: str, tokens: int, room: int) -> InputError:
+    return InputError(f"{where} has {tokens:,} tokens, the model reads {room:,}; shorten it")
+
+
+# ------------------------------------------------------------------------ words behind a mask
+
+
+@dataclass(frozen=True)
+class _Masked:
+    top: int
+
+    def reads(self, batch: Batch) -> IntArray:
+        return batch.positions
+
+    def outputs(
+        self, model: Model, state: State, inputs: Inputs, depth: int | None = None
+    ) -> list[tuple[NDArray[np.float32], IntArray]]:
+        """The best tokens of each mask with their probabilities, by sequence."""
+        logits = model.head("masked_lm")(state, inputs.positions)
+        best = logits.softmax(-1).topk(min(self.top, logits.shape[-1]))
+        counts = np.bincount(
+            inputs.batch.sequence_ids[inputs.batch.positions], minlength=len(inputs.batch)
+        )
+        edges = np.cumsum(counts)[:-1]
+        found = (np.split(one.cpu().numpy(), edges) for one in best)
+        return list(zip(*found, strict=True))
+
+
+def mask_job(
+    model: Model, tokenizer: Tokenizer, texts: Sequence[str], depth: int, *, top: int
+) -> Job:
+    """The candidates for each [MASK] of each text."""
+    model.head("masked_lm")
+    if top < 1:
+        raise SettingsError(f"top {top}: ask for at least one candidate")
+    sequences, spots = Sequences(tokenizer), []
+    pattern = re.compile("|".join({re.escape(MASK), re.escape(mask_name(tokenizer))}))
+    room = model.config.longest_sequence
+    for number, (text, where) in enumerate(zip(texts, places(texts), strict=True)):
+        found = [match.span() for match in pattern.finditer(text_of(text, where))]
+        if not found:
+            raise InputError(f"{where} has no {MASK}; put one where the word is to be filled in")
+        ids = _masked_ids(text, found, tokenizer)
+        if len(ids) + sequences.extra > room:
+            raise _too_long(where, len(ids) + sequences.extra, room)
+        sequences.add(number, NO_LABEL, ids)
+        spots.append(found)
+    batch = sequences.batch()
+    positions = np.flatnonzero(batch.ids == tokenizer.special.mask)
+    batch = replace(batch, positions=positions, targets=np.full(len(positions), NO_LABEL, np.int32))
+
+    def finish(outputs: Sequence[Any], depths: IntArray) -> list[MaskPrediction]:
+        return [
+            MaskPrediction(
+                tuple(_masked(tokenizer, *one) for one in zip(spans, *out, strict=True)), int(depth)
+            )
+            for spans, out, depth in zip(spots, outputs, depths, strict=True)
+        ]
+
+    return Job(batch, _Masked(top), depth, None, finish)
+
+
+def mask_name(tokenizer: Tokenizer) -> str:
+    """What the tokenizer calls its mask: [MASK], <mask>."""
+    return tokenizer.tokens[tokenizer.special.mask]
+
+
+def _masked_ids(text: str, spans: Sequence[tuple[int, int]], tokenizer: Tokenizer) -> Ids:
+    """The ids of a text around its masks; the space before a mask belongs to it."""
+    edges = [0, *(edge for span in spans for edge in span), len(text)]
+    between = [text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)]
+    parts = encode_all(tokenizer, [part.rstrip() for part in between])
+    mask = np.array([tokenizer.special.mask])
+    return np.concatenate([part for ids in parts for part in (ids, mask)][:-1])
+
+
+def _masked(
+    tokenizer: Tokenizer, span: tuple[int, int], chances: NDArray[np.float32], ids: IntArray
+) -> MaskedToken:
+    candidates = tuple(
+        TokenCandidate(tokenizer.tokens[id], tokenizer.decode([id]).strip(), float(chance))
+        for id, chance in zip(ids.tolist(), chances.tolist(), strict=True)
+    )
+    return MaskedToken(*span, candidates)
+
+
+# ------------------------------------------------------------------------ which comes first
+
+
+@dataclass(frozen=True)
+class _Order:
+    def reads(self, batch: Batch) -> IntArray:
+        return batch.starts
+
+    def outputs(
+        self, model: Model, state: State, inputs: Inputs, depth: int | None = None
+    ) -> list[NDArray[np.float32]]:
+        logits = model.head("sentence_pair")(state)
+        return list(logits.softmax(-1).cpu().numpy())
+
+
+def order_job(
+    model: Model, tokenizer: Tokenizer, pairs: Sequence[tuple[str, str]], depth: int
+) -> Job:
+    """Whether the first of two texts comes first: sentence order, as ALBERT learned it."""
+    model.head("sentence_pair")
+    sequences, room = Sequences(tokenizer), model.config.longest_sequence
+    encoded = encode_all(tokenizer, [text for pair in pairs for text in pair])
+    for number, where in enumerate(places(pairs)):
+        first, second = encoded[2 * number : 2 * number + 2]
+        tokens = len(first) + len(second) + sequences.extra_of_pair
+        if tokens > room:
+            raise _too_long(where, tokens, room)
+        sequences.add(number, NO_LABEL, first, second)
+
+    def finish(outputs: Sequence[Any], depths: IntArray) -> list[OrderPrediction]:
+        chances = (float(output[IN_ORDER]) for output in outputs)
+        return [
+            OrderPrediction(chance >= 0.5, chance, int(depth))
+            for chance, depth in zip(chances, depths, strict=True)
+        ]
+
+    return Job(sequences.batch(), _Order(), depth, None, finish)
