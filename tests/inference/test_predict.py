@@ -10,7 +10,7 @@ import pytest
 
 from litebert.base.errors import FormatError, SettingsError
 from litebert.finetuning.finetune import FinetuneReport, finetune_examples
-from litebert.inference.embed import embed_texts
+from litebert.inference.embed import embed_texts, settings_for
 from litebert.inference.evaluate import evaluate_task
 from litebert.inference.model_folder import open_tokenizer, task_of
 from litebert.inference.predict import predict
@@ -109,7 +109,10 @@ def squad_file(path: Path, examples: list[QuestionExample]) -> Path:
 def test_vectors_of_a_model_with_few_positions(start: Path) -> None:
     model, tokenizer = Model.load(start), open_tokenizer(start)
     texts = [sentence(1, 100), sentence(2)]
-    short, long = (embed_texts(model, tokenizer, texts, max_length=n) for n in (64, 128))
+    short, long = (
+        embed_texts(model, tokenizer, texts, settings_for(model, start, max_length=n))
+        for n in (64, 128)
+    )
     assert (short == long).all()
-    with pytest.raises(SettingsError, match="max_length 2: at least 3"):
-        embed_texts(model, tokenizer, texts, max_length=2)
+    with pytest.raises(SettingsError, match=r"max_length = 2: .* greater than or equal to 3"):
+        settings_for(model, start, max_length=2)

@@ -46,9 +46,25 @@ def test_the_default_normalization() -> None:
 
 
 def test_progress_counts_sentences() -> None:
-    told: list[int] = []
-    train_from_sentences(["a b c"] * 10_005, "bpe", 262, progress=told.append)
-    assert told == [10_000, 10_005]
+    told: list[str] = []
+    train_from_sentences(["a b c"] * 10_005, "bpe", 262, sample=10_001, progress=told.append)
+    assert told[0] == "10,000 sentences read"
+    assert told[1] == "training on 10,001 sentences, 0.1 MB: 0 s"
+
+
+def test_a_sample_is_drawn_from_all_of_the_text() -> None:
+    sentences = ["early"] * 900 + ["\u0437"] * 100
+    made = train_from_sentences(sentences, "wordpiece", 15, "none", sample=100)
+    assert {"\u0437", "early"} <= set(made.tokens)
+
+
+def test_a_library_at_work_can_be_stopped() -> None:
+    def told(text: str) -> None:
+        if "training on" in text:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_from_sentences(many_sentences(), "sentencepiece", 260, progress=told)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -33,6 +33,15 @@ def sha256(path: Path) -> str:
 
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file, with an error that names the file."""
+    return _read_json(path, dict, "an object")
+
+
+def read_json_list(path: Path) -> list[Any]:
+    """A JSON list from a file, with an error that names the file."""
+    return _read_json(path, list, "a list")
+
+
+def _read_json(path: Path, kind: type, expected: str) -> Any:
     try:
         if path.stat().st_size > LARGEST_JSON:
             raise FormatError(f"{path}: {path.stat().st_size:,} bytes is too large for a JSON file")
@@ -41,18 +50,18 @@ def read_json(path: Path) -> dict[str, Any]:
         raise FileError(f"{path}: no such file") from None
     except (OSError, ValueError, RecursionError) as error:  # also bad UTF-8, endless numbers
         raise FormatError(f"{path}: not readable as JSON ({error})") from None
-    if not isinstance(content, dict):
-        raise FormatError(f"{path}: holds a JSON {type(content).__name__}, expected an object")
+    if not isinstance(content, kind):
+        raise FormatError(f"{path}: holds a JSON {type(content).__name__}, expected {expected}")
     return content
 
 
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write a JSON object for people to read: indented, in the given order."""
+def write_json(path: Path, content: dict[str, Any] | list[Any]) -> None:
+    """Write a JSON object or list for people to read: indented, in the given order."""
     path.write_text(json_text(content), encoding="utf-8")
 
 
-def json_text(content: dict[str, Any]) -> str:
-    """A JSON object as we write it."""
+def json_text(content: dict[str, Any] | list[Any]) -> str:
+    """A JSON object or list as we write it."""
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 

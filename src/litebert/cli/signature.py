@@ -121,6 +121,8 @@ def _option(parameter: Parameter, text: str, is_argument: bool) -> inspect.Param
     make: Any = typer.Argument(metavar=parameter.name.upper(), help=_escaped(text))
     info = make if is_argument else typer.Option(option, help=_escaped(text))
     default = parameter.default
+    if kind is bool and default is None:  # as something else says, unless told
+        info = typer.Option(f"{option}/--no-{option[2:]}", help=_escaped(text))
     if default is not REQUIRED and not isinstance(default, str | int | float):
         kind, default = kind | None, None
     return inspect.Parameter(

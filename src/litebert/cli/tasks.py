@@ -28,7 +28,9 @@ def finetune(out: Path, **options: Any) -> None:
     _print_seeds(result.report)
     if (calibration := read_calibration(out / MODEL)) is not None:
         print(calibration)
-    print(f"{out / 'model'}: the best of {len(result.report.seeds)} seed(s)")
+    print(f"{out / 'model'}: the best of {len(result.report.seeds)} seed(s). It opens in")
+    for line in result.opens:
+        print(f"  {line}")
     print(f"next: litebert predict {out} --input FILE")
 
 
@@ -90,5 +92,6 @@ def predict(out: Path | None, **options: Any) -> None:
 
 def embed(out: Path, **options: Any) -> None:
     """How many vectors there are."""
-    count, width = litebert.embed(out=out, **options).shape
+    vectors = litebert.embed(out=out, say=lambda text: print(text, file=sys.stderr), **options)
+    count, width = vectors.shape
     print(f"{out}: {count:,} vectors of {width} numbers")

@@ -22,7 +22,7 @@ def train_tokenizer(
     vocab_size: int = 30000,
     language: str = "en",
     normalization: str | None = None,
-    sample: int = 1_000_000,
+    sample: int = 100_000,
     seed: int = 0,
     format: str = "auto",
     field: str = "text",
@@ -42,34 +42,35 @@ def train_tokenizer(
         language: Language of the text, for sentence ends and the default normalization.
         normalization: "english" (lower case, no accents), "lower", "multilingual" or "none". By
             default english for en, none for bpe, else multilingual.
-        sample: Train on at most so many sentences.
+        sample: Train on at most so many sentences, drawn from all of the text.
         seed: Chooses the sentences.
         format: As in `prepare`.
         field: As in `prepare`.
         on_error: As in `prepare`.
         on_progress: Called with a line that says how far it is.
-        say: Told what was skipped, a sentence a reason.
+        say: Told how large the sample is, and what was skipped, a sentence a reason.
     """
     options = {"format": format, "field": field, "on_error": on_error}
     settings = ReadSettings.build(options, "litebert tokenizer train")
-    all_read = False
+    skipped, found = Skipped(), 0
 
     def sentences() -> Iterator[str]:
-        nonlocal all_read
-        yield from read_sentences(inputs, settings, language, skipped)
-        all_read = True
+        nonlocal found
+        for sentence in read_sentences(inputs, settings, language, skipped):
+            found += 1
+            yield sentence
 
-    def tell(count: int) -> None:
-        training = f"training on {count:,} sentences or a sample of them, which may take minutes"
-        on_progress(training if all_read else f"{count:,} sentences read")
-
-    skipped = Skipped()
     with new_folder(Path(out)) as folder:
         made = train_from_sentences(
             sentences(), kind, vocab_size, normalization, language=language, sample=sample,
-            seed=seed, progress=tell,
+            seed=seed, progress=on_progress,
         )  # fmt: skip
         made.save(folder)
+    if found > sample:
+        say(
+            f"trained on {sample:,} of {found:,} sentences, drawn from all of the text "
+            "(--sample N for more)"
+        )
     for reason, count in skipped.counts.items():
         say(f"skipped {count:,}: {reason} ({skipped.messages.get(reason, 'no text in it')})")
     return made

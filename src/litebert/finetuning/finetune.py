@@ -3,7 +3,7 @@
 OUT/run.json       settings, where from, what came of it
 OUT/seed-1/ ...    one folder a seed (runs.py); a collapsed one may be repeated (seed-1-again-1)
 OUT/report.json    scores by seed, mean and deviation, collapses
-OUT/model/         the best seed's model, which opens in `transformers`
+OUT/model/         the best seed's model, with a card that says where it opens
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from litebert.base.runtime import default_device, keep_freed_memory
 from litebert.finetuning.choose import choose_recipe
 from litebert.finetuning.doubts import before_training
 from litebert.finetuning.feature_cache import cached_features, checksum
+from litebert.finetuning.model_card import write_finetuned_card
 from litebert.finetuning.recipe import Recipe
 from litebert.finetuning.runs import FeaturedExamples, RunResult, RunSetup, run_seed
 from litebert.inference.model_folder import open_tokenizer
+from litebert.model.card import where_it_opens
 from litebert.model.folder import MODEL, find_model_folder
 from litebert.model.model import Model
 from litebert.tasks.data import TaskData, open_data
@@ -81,6 +83,7 @@ class Finetuned:
 
     folder: Path
     report: FinetuneReport | None
+    opens: tuple[str, ...] = ()  # a line a library: how the model opens there, or that it does not
 
     @property
     def finished(self) -> bool:
@@ -182,7 +185,7 @@ def finetune_examples(
             report = FinetuneReport.load(out / REPORT)
             if len(report.seeds) >= seeds:
                 callbacks.on_message(f"{out}: finished before, with {len(report.seeds)} seed(s)")
-                return Finetuned(out, report)
+                return Finetuned(out, report, _opens(start, task))
         save_run(out, run)
         train, dev = _featured(task, data, tokenizer, folder)
         _tell_lengths(task, train.features, len(data.train), callbacks)
@@ -248,12 +251,17 @@ def _all_seeds(
     if (folder / MODEL).is_dir():  # else it was the best before, and is there already
         with new_folder(out / MODEL, overwrite=True) as scratch:
             shutil.copytree(folder / MODEL, scratch, dirs_exist_ok=True)
+            write_finetuned_card(scratch, setup, best, len(results))
     write_atomic(out / REPORT, json_text(asdict(report)).encode())
     save_run(out, {**run, "finished": True, "best": best.seed})
     if not keep_all:
         for _, other in results:
             shutil.rmtree(other / MODEL, ignore_errors=True)
-    return Finetuned(out, report)
+    return Finetuned(out, report, _opens(setup.start, setup.task))
+
+
+def _opens(start: Model, task: Task) -> tuple[str, ...]:
+    return tuple(where_it_opens(start.config.family, [task.head]))
 
 
 def _one_seed(

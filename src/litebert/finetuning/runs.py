@@ -118,6 +118,7 @@ def new_model(start: Model, task: Task, recipe: Recipe, seed: int) -> Model:
     kept = ("encoder.", "pooler.") if HEADS[task.head].needs_pooler else ("encoder.",)
     tensors = {name: x for name, x in start.state_dict().items() if name.startswith(kept)}
     model.load_state_dict(tensors, strict=False)
+    model.sentence_encoder = task.sentence_encoder
     return model
 
 

@@ -17,7 +17,9 @@ A list is many inputs, anything else is one. Weights are packed for the CPU when
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,11 +29,20 @@ from numpy.typing import NDArray
 
 from litebert.base.errors import InputError, SettingsError, did_you_mean
 from litebert.base.runtime import default_device
-from litebert.inference.jobs import ExitRule, Job, check_overflow, predict_job, run_job
+from litebert.inference.exits import DepthDial, ExitRule
+from litebert.inference.jobs import (
+    SLICE_TOKENS,
+    Job,
+    check_overflow,
+    predict_job,
+    run_job,
+)
 from litebert.inference.kernels import resolve_engine_precision
 from litebert.inference.model_folder import find_task, open_tokenizer
 from litebert.inference.packed import pack_model
 from litebert.inference.pretrained import embed_job, mask_job, order_job
+from litebert.inference.scheduler import Scheduler
+from litebert.inference.stepping import run_stepwise
 from litebert.model.folder import find_model_folder
 from litebert.model.model import Model
 from litebert.tasks.asked import is_many, pair_of, places, text_of
@@ -39,6 +50,7 @@ from litebert.tasks.features import Features
 from litebert.tasks.task import Prediction, Task
 
 OVERFLOWS = ("truncate", "stride", "error")
+WIDE = 512  # hidden size from which on a step of 512 tokens fills the processor
 
 
 class Engine:
@@ -72,8 +84,12 @@ class Engine:
         model.encoder.check_depth(self.depth)
         self.model = pack_model(model.to(device), self.precision)
         self.rule = self._rule(exit)
+        self._tasks: dict[str, Task] = {}  # by overflow: requests of one task go together
         self._tokenizing = threading.Lock()  # the tokenizer remembers words
         self._computing = threading.Lock()
+        wide = self.model.config.hidden_size >= WIDE
+        self.scheduler = Scheduler(self.model, self._computing, 512 if wide else 1024)
+        weakref.finalize(self, self.scheduler.close, drain=False)
 
     # ---------------------------------------------------------------------------------- asking
 
@@ -161,7 +177,26 @@ class Engine:
     def answer(self, job: Job) -> Any:
         """The answers to a job, computed here and now."""
         with self._computing:
-            return run_job(self.model, job)
+            if job.rule is None:
+                return run_job(self.model, job)
+            return run_stepwise(self.model, job, SLICE_TOKENS)
+
+    def submit(
+        self, inputs: Any, *, ask: str = "predict", deadline: float | None = None, **options: Any
+    ) -> Future[Any]:
+        """Ask without waiting; requests of many callers go through the encoder together.
+
+        Args:
+            inputs: As the method takes them; of `order`, a pair.
+            ask: `predict`, `embed`, `fill_mask` or `order`.
+            deadline: Seconds after which the answer is no longer wanted; a DeadlineError then.
+            options: Those of the method.
+
+        Returns:
+            A future of what the method returns. It can be cancelled until it is answered.
+        """
+        job = self._job(ask, inputs, **options)
+        return self.scheduler.submit(job, many=is_many(inputs), deadline=deadline)
 
     # ------------------------------------------------------------------------------ making jobs
 
@@ -223,17 +258,22 @@ class Engine:
         if "overflow" not in type(settings).model_fields:
             return self.task
         how = "stride" if overflow == "stride" else "truncate"
-        return type(self.task)(settings.model_copy(update={"overflow": how}))
+        if how not in self._tasks:
+            changed = settings.model_copy(update={"overflow": how})
+            self._tasks[how] = type(self.task)(changed)
+        return self._tasks[how]
 
     def _rule(self, exit: str | ExitRule | None) -> ExitRule | None:
-        if exit is None or not isinstance(exit, str):
+        """The rule of a text such as patience=3; what is a rule already, as it is."""
+        if not isinstance(exit, str):
             return exit
-        raise SettingsError(f"exit {exit!r}: this model has no exit heads")
+        return DepthDial(exit).rule(self.model, self._needs_task(), self.folder)
 
     # ---------------------------------------------------------------------------------- the end
 
-    def close(self) -> None:
-        """Stop answering requests; what was submitted is refused."""
+    def close(self, *, drain: bool = True) -> None:
+        """Take no more requests; finish what was submitted, or refuse it with a ClosedError."""
+        self.scheduler.close(drain=drain)
 
     def __enter__(self) -> Self:
         return self

@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from litebert.base.batches import Batch, bucket_by_length, take
 from litebert.base.errors import InputError
 from litebert.base.ragged import IntArray
+from litebert.inference.exits import ExitRule
 from litebert.model.inputs import Inputs, to_inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
@@ -25,16 +25,6 @@ from litebert.tasks.task import Prediction, Task
 from litebert.text.tokenizer import Tokenizer
 
 SLICE_TOKENS = 2048  # that go through the encoder together
-
-Output = NDArray[np.floating]
-
-
-class ExitRule(Protocol):
-    """When a sequence has been read deeply enough."""
-
-    def leaves(self, outputs: Sequence[Output]) -> bool:
-        """Whether it leaves now, given what the head after each layer so far said of it."""
-        ...
 
 
 class Readout(Protocol):
@@ -106,7 +96,7 @@ def run_job(model: Model, job: Job) -> Any:
         part = batch if chosen is None else take(batch, chosen)
         inputs = to_inputs(part, device)
         state = as_fp32(inputs.encode(model, job.depth, job.readout.reads(part)))
-        found = job.readout.outputs(model, state, inputs)
+        found = job.readout.outputs(model, state, inputs, job.depth)
         if chosen is None:
             outputs = list(found)
         else:

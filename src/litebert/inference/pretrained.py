@@ -83,7 +83,7 @@ _POOLINGS = {pooling: _Vectors(pooling) for pooling in ("mean", "first")}
 
 def embed_job(
     model: Model, tokenizer: Tokenizer, texts: Sequence[str], depth: int, *,
-    pooling: str, max_length: int, normalize: bool, overflow: str | None = None,
+    pooling: str = "mean", max_length: int = 128, normalize: bool = False, overflow: str | None = None,
 ) -> Job:  # fmt: skip
     """One row a text, (texts, H)."""
     if pooling not in _POOLINGS:

@@ -3,14 +3,15 @@
 config.json               transformers' keys, and ours under "litebert"
 model.safetensors         the tensors of the class named in "architectures"
 litebert.safetensors      tensors which that class lacks (span boundary, a spare pooler), if any
-README.md                 the model card
+modules.json, 1_Pooling/  how sentence-transformers makes a vector of a text (sentence_encoder.py)
+2_Dense/                  a mean-pooled classifier, as sentence-transformers has it
+README.md                 the model card (card.py)
 tokenizer files           copied along by `import` and `export`
 manifest.json             sizes and SHA-256 of all of these, written last
 """
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,18 +23,31 @@ from torch import Tensor
 
 from litebert.base.errors import FileError, FormatError
 from litebert.base.files import check_manifest, new_folder, read_json, write_json
-from litebert.model.huggingface import Contents, read_contents, write_contents
+from litebert.model.card import CardFacts, model_card
+from litebert.model.huggingface import DENSE_HEAD, KEY, Contents, read_contents, write_contents
+from litebert.model.sentence_encoder import (
+    DENSE,
+    SentenceEncoderSettings,
+    check_dense,
+    read_sentence_encoder,
+    write_sentence_encoder,
+)
+from litebert.model.tensor_names import refused_names
 from litebert.text.tokenizer import Tokenizer
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 EXTRA_WEIGHTS = "litebert.safetensors"
 INDEX = "model.safetensors.index.json"
+CARD = "README.md"
 MODEL = "model"  # the folder below a run's that holds its model
 TOKENIZER_FILES = (
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
     "spiece.model", "vocab.txt", "vocab.json", "merges.txt",
 )  # fmt: skip
+_DENSE_TENSORS = {
+    f"heads.{DENSE_HEAD}.dense.{part}": f"linear.{part}" for part in ("weight", "bias")
+}
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 
 
@@ -54,26 +68,49 @@ def read_folder(folder: Path) -> Contents:
         tensors |= read_tensors(file)
     contents = read_contents(raw, tensors, str(folder))
     if (folder / EXTRA_WEIGHTS).exists():
-        contents = _with_extra(contents, read_tensors(folder / EXTRA_WEIGHTS))
+        _add(contents, read_tensors(folder / EXTRA_WEIGHTS))
+    contents.sentence_encoder = read_sentence_encoder(folder)
+    if raw.get(KEY, {}).get("dense_head") == DENSE_HEAD:
+        _add_dense_head(contents, folder)
     return contents
 
 
 def write_folder(
     contents: Contents, folder: Path, *, overwrite: bool = False, beside: Path | None = None,
-    tokenizer: Tokenizer | None = None,
+    tokenizer: Tokenizer | None = None, facts: CardFacts | None = None,
 ) -> None:  # fmt: skip
     """Write a model folder, whole or not at all, with a tokenizer or the files of one `beside`."""
     raw, tensors, extra = write_contents(contents)
+    refused = [name for name in refused_names(contents.heads) if name not in tensors]
     with new_folder(folder, overwrite=overwrite) as scratch:
         write_json(scratch / CONFIG, raw)
-        write_tensors(scratch / WEIGHTS, tensors)
+        write_tensors(scratch / WEIGHTS, tensors | {name: torch.zeros(0) for name in refused})
+        _write_sentence_encoder(contents, extra, scratch)
         if extra:
             write_tensors(scratch / EXTRA_WEIGHTS, extra)
-        (scratch / "README.md").write_text(_model_card(contents, raw), encoding="utf-8")
+        (scratch / CARD).write_text(model_card(contents, facts), encoding="utf-8")
         if beside is not None:
             copy_tokenizer(beside, scratch)
         if tokenizer is not None:
             tokenizer.save(scratch, max_length=contents.config.longest_sequence)
+
+
+def _write_sentence_encoder(contents: Contents, extra: dict[str, Tensor], folder: Path) -> None:
+    """What sentence-transformers reads; a mean-pooled classifier moves there from `extra`."""
+    dense = DENSE_HEAD in contents.heads
+    settings = contents.sentence_encoder or (SentenceEncoderSettings() if dense else None)
+    if settings is None or (settings.unknown and not dense):
+        return
+    labels = len(contents.labels) if dense else None
+    write_sentence_encoder(settings, folder, contents.config.hidden_size, labels)
+    if dense:
+        tensors = {theirs: extra.pop(ours) for ours, theirs in _DENSE_TENSORS.items()}
+        write_tensors(folder / DENSE / WEIGHTS, tensors)
+
+
+def write_card(folder: Path, facts: CardFacts) -> None:
+    """A new card for a model folder that is still being written, before its manifest."""
+    (folder / CARD).write_text(model_card(read_folder(folder), facts), encoding="utf-8")
 
 
 def copy_tokenizer(source: Path, destination: Path) -> None:
@@ -146,26 +183,19 @@ def refuse_pickle(file: Path) -> None:
         )
 
 
-def _with_extra(contents: Contents, extra: dict[str, Tensor]) -> Contents:
-    """Add the second file: heads that Hugging Face's class lacks, or a pooler it leaves out."""
+def _add(contents: Contents, extra: dict[str, Tensor]) -> None:
+    """Add heads that Hugging Face's class lacks, or a pooler it leaves out."""
     heads = [name.split(".")[1] for name in extra if name.startswith("heads.")]
     contents.heads = tuple(dict.fromkeys([*contents.heads, *heads]))
     contents.tensors |= extra
-    return contents
 
 
-def _model_card(contents: Contents, raw: dict[str, object]) -> str:
-    config = contents.config
-    parameters = sum(tensor.numel() for tensor in contents.tensors.values())
-    heads = ", ".join(contents.heads) or "none"
-    settings = json.dumps(config.model_dump(), indent=2)
-    return (
-        f"# {config.family}, {config.num_hidden_layers} layers of width {config.hidden_size}\n\n"
-        f"{parameters:,} parameters; layers share: {config.sharing}; heads: {heads}.\n\n"
-        "```python\n"
-        "import litebert, transformers\n\n"
-        'model = litebert.load("this folder")\n'
-        f'same = transformers.{raw["architectures"][0]}.from_pretrained("this folder")\n'  # type: ignore[index]
-        "```\n\n"
-        f"```json\n{settings}\n```\n"
-    )
+def _add_dense_head(contents: Contents, folder: Path) -> None:
+    """The classifier out of 2_Dense; it is not there where someone saved the encoder alone."""
+    settings = contents.sentence_encoder
+    if settings is None or settings.unknown != (DENSE,):
+        return
+    check_dense(folder / DENSE)
+    found = read_tensors(folder / DENSE / WEIGHTS)
+    _add(contents, {name: found[theirs] for name, theirs in _DENSE_TENSORS.items()})
+    contents.sentence_encoder = settings.model_copy(update={"unknown": ()})

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from litebert.base.errors import FormatError
 from litebert.model.config import EncoderConfig
+from litebert.model.sentence_encoder import SentenceEncoderSettings
 from litebert.model.tensor_names import (
     ARCHITECTURES,
     Architecture,
@@ -32,7 +33,10 @@ from litebert.model.tensor_names import (
 FORMAT = 1
 MOST_LABELS = 1_000_000
 KEY = "litebert"
-_LABELLED = {"classification", "token_classification"}
+DENSE_HEAD = "mean_classification"  # a dense layer of sentence-transformers, in a folder of its own
+_LABELLED = {
+    "classification", "token_classification", DENSE_HEAD, "bi_encoder_classification"
+}  # fmt: skip
 
 _ACTIVATIONS = {
     "gelu": "gelu",
@@ -72,6 +76,7 @@ class Contents:
     tensors: dict[str, Tensor]
     labels: tuple[str, ...] = ("LABEL_0", "LABEL_1")
     metadata: dict[str, Any] = field(default_factory=dict)
+    sentence_encoder: SentenceEncoderSettings | None = None
 
     @property
     def has_pooler(self) -> bool:
@@ -87,7 +92,8 @@ def read_contents(raw: Mapping[str, Any], tensors: dict[str, Tensor], where: str
     own = _read_own(rest, where)
     config = _read_config(rest, own, where)
     architecture = _read_architecture(rest, config, where)
-    theirs = _with_prefix({_modern(name): t for name, t in tensors.items()}, config.family)
+    held = {_modern(name): t for name, t in tensors.items() if t.numel()}  # not `refused_names`
+    theirs = _with_prefix(held, config.family)
     theirs = {name: t for name, t in theirs.items() if not name.endswith("_ids")}  # old buffers
     config = _without_identity(config, theirs)
     heads = _heads_present(config.family, theirs, architecture)
@@ -107,7 +113,7 @@ def read_contents(raw: Mapping[str, Any], tensors: dict[str, Tensor], where: str
 def _read_own(rest: dict[str, Any], where: str) -> dict[str, Any]:
     """Our own key of config.json, whose parts must be what we write."""
     own = rest.pop(KEY, {})
-    kinds = {"model": dict, "labels": list}
+    kinds = {"model": dict, "labels": list, "dense_head": str}
     if not isinstance(own, dict):
         raise FormatError(f"{where}: config.json: {KEY} = {own!r}: expected a table")
     for key, kind in kinds.items():
@@ -341,9 +347,12 @@ def _write_config(contents: Contents, architecture: Architecture) -> dict[str, A
         raw["classifier_dropout"] = config.classifier_dropout_prob
     if config.family == "electra":
         raw["embedding_size"] = config.embedding_size
-    if not _LABELLED.isdisjoint(architecture.heads):  # elsewhere they would change the shape
+    heads = architecture.heads or contents.heads
+    if not _LABELLED.isdisjoint(heads):  # elsewhere they would change the shape
         raw["id2label"] = {str(i): label for i, label in enumerate(contents.labels)}
         raw["label2id"] = {label: i for i, label in enumerate(contents.labels)}
     remembered = config.model_dump(include={"sharing", "num_hidden_groups", "projection"})
     own = {"format": FORMAT, "model": remembered, "labels": contents.labels}
+    if DENSE_HEAD in contents.heads:
+        own["dense_head"] = DENSE_HEAD
     return {**contents.metadata, **raw, KEY: own}

@@ -19,12 +19,14 @@ import torch
 from torch import Tensor, nn
 
 from litebert.base.errors import FormatError, SettingsError, did_you_mean
+from litebert.model.card import CardFacts
 from litebert.model.config import EncoderConfig
 from litebert.model.encoder import Encoder
 from litebert.model.folder import find_model_folder, read_folder, write_folder
 from litebert.model.heads import EXITS, HEADS, Exits, Head, Pooler
 from litebert.model.huggingface import Contents
 from litebert.model.layout import State
+from litebert.model.sentence_encoder import SentenceEncoderSettings
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 
@@ -42,6 +44,7 @@ class Model(nn.Module):
         self.config = config
         self.labels = tuple(labels)
         self.metadata: dict[str, Any] = {}  # keys of a foreign config.json that we carry along
+        self.sentence_encoder: SentenceEncoderSettings | None = None
         self.encoder = Encoder(config)
         self.heads = nn.ModuleDict({name: _head(name, config, len(labels)) for name in heads})
         needed = any(HEADS[name].needs_pooler for name in self.heads)
@@ -113,6 +116,7 @@ class Model(nn.Module):
         pooler = contents.has_pooler
         model = cls.skeleton(contents.config, contents.heads, contents.labels, pooler)
         model.metadata = contents.metadata
+        model.sentence_encoder = contents.sentence_encoder
         _check_shapes(model, contents.tensors, where)
         model.load_state_dict(contents.tensors, assign=True)
         return model.train(False)
@@ -120,13 +124,16 @@ class Model(nn.Module):
     def contents(self) -> Contents:
         """The model taken apart."""
         tensors = {name: tensor.detach().cpu() for name, tensor in self.state_dict().items()}
-        return Contents(self.config, tuple(self.heads), tensors, self.labels, self.metadata)
+        return Contents(
+            self.config, tuple(self.heads), tensors, self.labels, self.metadata,
+            self.sentence_encoder,
+        )  # fmt: skip
 
     def save(
         self, folder: str | Path, *, overwrite: bool = False,
-        tokenizer: Tokenizer | Path | str | None = None,
+        tokenizer: Tokenizer | Path | str | None = None, facts: CardFacts | None = None,
     ) -> None:  # fmt: skip
-        """Write the model folder, with a tokenizer if given; it opens in `transformers`."""
+        """Write the model folder, with a tokenizer if given; `facts` go into its model card."""
         if isinstance(tokenizer, str | Path):
             tokenizer = load_tokenizer(tokenizer)
         if tokenizer is not None and tokenizer.vocab_size > self.config.vocab_size:
@@ -134,7 +141,9 @@ class Model(nn.Module):
                 f"a tokenizer of {tokenizer.vocab_size:,} tokens does not fit a model of "
                 f"{self.config.vocab_size:,}"
             )
-        write_folder(self.contents(), Path(folder), overwrite=overwrite, tokenizer=tokenizer)
+        write_folder(
+            self.contents(), Path(folder), overwrite=overwrite, tokenizer=tokenizer, facts=facts
+        )
 
 
 def share_embeddings(generator: Model, discriminator: Model) -> None:

@@ -105,6 +105,14 @@ _HEADS: dict[str, dict[str, dict[str, str]]] = {
     },
 }  # fmt: skip
 
+# Our heads that another class of theirs would otherwise take the place of, newly initialized.
+_CLASSIFIERS = ("classifier.weight", "classifier.out_proj.weight")
+_REFUSED = {
+    "mean_classification": _CLASSIFIERS,
+    "bi_encoder_classification": _CLASSIFIERS,
+    "conditional_span": ("qa_outputs.weight",),
+}
+
 # The decoder is the token table, and its bias the head's: repeated in some files, never needed.
 _TIED = {
     "albert": ("predictions.decoder.weight", "predictions.decoder.bias"),
@@ -242,6 +250,15 @@ def head_rows(family: str, head: str) -> list[TensorRow]:
         else:
             rows.append(TensorRow(f"{ours}.bias", None, f"{theirs}.bias"))
     return rows
+
+
+def refused_names(heads: Iterable[str]) -> list[str]:
+    """Names over there that must not load: written without elements, which their classes refuse.
+
+    A folder with a head of ours would else open as their classifier with a random head. The size
+    mismatch stops `from_pretrained`; `AutoModel` lists these names as unexpected and opens.
+    """
+    return list(dict.fromkeys(name for head in heads for name in _REFUSED.get(head, ())))
 
 
 def tied_names(family: str) -> dict[str, str]:

@@ -246,7 +246,7 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
 
     def trivial(self, train: Examples, examples: Examples) -> list[ChoicePrediction]:
         answers = [example.answer for example in train if example.answer is not None]
-        row = np.bincount(answers, minlength=self.settings.options) / max(len(answers), 1)
+        row = np.bincount(answers, minlength=self.settings.options or 0) / max(len(answers), 1)
         return [_prediction(example.id, row) for example in examples]
 
     def score(self, examples: Examples, predictions: Predictions) -> Scores:

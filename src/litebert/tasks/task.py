@@ -27,6 +27,7 @@ from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
 from litebert.model.objective import ACCURACY, Objective, Term
+from litebert.model.sentence_encoder import SentenceEncoderSettings
 from litebert.tasks.features import Features
 from litebert.tasks.readers.column_mapping import ColumnMapping, Role, map_columns
 from litebert.tasks.readers.rows import Table, map_rows, read_table
@@ -105,6 +106,11 @@ class Task(Objective, Protocol[S, E, P]):
 
     def __init__(self, settings: S) -> None:
         self.settings, self.name = settings, settings.name
+
+    @property
+    def sentence_encoder(self) -> SentenceEncoderSettings | None:
+        """How sentence-transformers makes vectors with a model of this task, if it should."""
+        return None
 
     # -------------------------------------------------------------- examples, from users' files
 

@@ -22,6 +22,7 @@ from litebert.base.ragged import IntArray
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
+from litebert.model.sentence_encoder import SentenceEncoderSettings
 from litebert.tasks.asked import fields_of, pair_of, places, text_of
 from litebert.tasks.features import Features, Ids, Sequences, encode_all
 from litebert.tasks.readers.column_mapping import Role, role
@@ -95,6 +96,12 @@ class TextTask(Task[TextSettings, TextExample, P]):
         pooled = {"first": "classification", "mean": "mean_classification"}[settings.pooling]
         self.head = "bi_encoder_classification" if settings.bi_encoder else pooled
 
+    @property
+    def sentence_encoder(self) -> SentenceEncoderSettings | None:
+        if self.head == "classification":  # of [CLS] through a pooler, which is not a module there
+            return None
+        return SentenceEncoderSettings(max_length=self.settings.max_length)
+
     @classmethod
     @abstractmethod
     def label_in(cls, row: Row, needed: bool) -> str | float | None:
@@ -165,12 +172,6 @@ class TextTask(Task[TextSettings, TextExample, P]):
 
     def configured(self, recipe: Mapping[str, Any], train: Examples, say: Say) -> Self:
         """As the recipe says; but a lone text has no other to be compared with."""
-        standard = [
-            f"--set {name}" for name, own in (
-                ("bi_encoder=false", recipe.get("bi_encoder")),
-                ("pooling=first", recipe.get("pooling") == "mean"),
-            ) if own
-        ]  # fmt: skip
         if recipe.get("bi_encoder"):
             if train[0].second is None:
                 recipe = {**recipe, "bi_encoder": False, "pooling": "mean"}
@@ -179,11 +180,7 @@ class TextTask(Task[TextSettings, TextExample, P]):
                     "--overflow stride: not with a bi-encoder, which truncates long texts; "
                     "--set bi_encoder=false"
                 )
-        task = super().configured(recipe, train, say)
-        if standard:
-            what = "a bi-encoder" if task.settings.bi_encoder else "mean pooling"
-            say(f"{what}: a head of our own; {' '.join(standard)} makes one that transformers has")
-        return task
+        return super().configured(recipe, train, say)
 
     def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """A sequence an example, or one a window; of a bi-encoder, one for each text."""

@@ -1,8 +1,10 @@
 """Training a tokenizer from raw sentences.
 
-Sentences are normalized as the tokenizer will, sampled uniformly into bounded memory, and
-handed to the trainer of the kind. The same sentences, settings and seed give the same tokenizer.
-SentencePiece takes ALBERT's flags; its own normalization is off, because that is ours.
+Sentences are sampled uniformly from the whole text into bounded memory, normalized as the tokenizer
+will, and handed to the trainer of the kind. The same sentences, settings and seed give the same
+tokenizer. SentencePiece takes ALBERT's flags; its own normalization is off, because that is ours.
+More text than the default sample hardly changes a vocabulary and takes minutes
+(docs/log/text-and-corpora.md).
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ import io
 import json
 import random
 import re
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -26,11 +30,14 @@ from litebert.text.sentencepiece_backend import SentencePieceBackend
 from litebert.text.tokenizer import Tokenizer
 from litebert.text.tokenizers_backend import BPEBackend, WordPieceBackend
 
-DEFAULT_SAMPLE = 1_000_000  # sentences
+DEFAULT_SAMPLE = 100_000  # sentences, about 14 MB
 LONGEST_SENTENCE = 1000  # characters; longer ones are cut, the trainer would drop them
 _THREADS = 4  # fixed, because the order of sums changes the last digits of scores
 _USER_DEFINED = ["(", ")", '"', "-", ".", "\u2013", "£", "€"]  # the sixth is an en dash
-_PROGRESS_EVERY = 10_000
+_CANDIDATES = 10  # for each token; unigram prunes them down, which is what its time goes to
+_FEWEST_CANDIDATES = 100_000
+_PROGRESS_EVERY = 10_000  # sentences
+_WAIT = 1.0  # seconds between two signs of life
 _MASK = "<mask>"
 
 
@@ -44,19 +51,25 @@ def train_from_sentences(
     sample: int = DEFAULT_SAMPLE,
     seed: int = 0,
     character_coverage: float = 0.99995,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[str], None] = lambda text: None,
 ) -> Tokenizer:
-    """A tokenizer of `vocab_size` tokens; `progress` is told how many sentences were read."""
+    """A tokenizer of `vocab_size` tokens; `progress` is told what is being done, a line each."""
     if kind not in KINDS:
         raise SettingsError(f"tokenizer kind {kind!r} is not known; {did_you_mean(kind, KINDS)}")
     normalization = normalization or default_normalization(kind, language)
     find_normalization(normalization)
     _check_numbers(vocab_size, sample, character_coverage)
-    chosen = reservoir(_normalized(sentences, normalization, progress), sample, seed)
+    drawn = reservoir(_counted(sentences, progress), sample, seed)
+    chosen = list(_normalized(drawn, normalization))
     if not chosen:
         raise SettingsError("there is no text to train a tokenizer from: every sentence is empty")
-    trainer = _TRAINERS[kind]
-    return Tokenizer(trainer(chosen, vocab_size, character_coverage), normalization)
+    size = sum(len(sentence.encode()) for sentence in chosen) / 1e6
+    what = f"training on {len(drawn):,} sentences, {size:,.1f} MB"
+    backend = _in_background(
+        lambda: _TRAINERS[kind](chosen, vocab_size, character_coverage),
+        lambda seconds: progress(f"{what}: {seconds:.0f} s"),
+    )
+    return Tokenizer(backend, normalization)
 
 
 def default_normalization(kind: str, language: str | None) -> str:
@@ -89,20 +102,44 @@ def _check_numbers(vocab_size: int, sample: int, coverage: float) -> None:
         raise SettingsError(f"character coverage {coverage}: choose between 0.9 and 1")
 
 
-def _normalized(
-    sentences: Iterable[str], normalization: str, progress: Callable[[int], None] | None
-) -> Iterator[str]:
-    count = 0
+def _counted(sentences: Iterable[str], progress: Callable[[str], None]) -> Iterator[str]:
     for count, sentence in enumerate(sentences, 1):
+        if sentence and not sentence.isspace():
+            yield sentence
+        if count % _PROGRESS_EVERY == 0:
+            progress(f"{count:,} sentences read")
+
+
+def _normalized(sentences: Iterable[str], normalization: str) -> Iterator[str]:
+    for sentence in sentences:
         text = normalize(sentence, normalization)
         for start in range(0, len(text), LONGEST_SENTENCE):
             part = text[start : start + LONGEST_SENTENCE]
             if not part.isspace():
                 yield part
-        if progress is not None and count % _PROGRESS_EVERY == 0:
-            progress(count)
-    if progress is not None:
-        progress(count)
+
+
+def _in_background(work: Callable[[], Backend], tell: Callable[[float], None]) -> Backend:
+    """Do it in a thread: progress moves, and Ctrl-C is heard, while a library is at work."""
+    done: list[Backend] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(work())
+        except BaseException as error:  # also a panic in the library's Rust
+            failed.append(error)
+
+    began = time.monotonic()
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    tell(0.0)
+    while thread.is_alive():
+        thread.join(_WAIT)
+        tell(time.monotonic() - began)
+    if failed:
+        raise failed[0]
+    return done[0]
 
 
 def _train_sentencepiece(sentences: list[str], vocab_size: int, coverage: float) -> Backend:
@@ -122,6 +159,7 @@ def _train_sentencepiece(sentences: list[str], vocab_size: int, coverage: float)
             character_coverage=coverage,
             normalization_rule_name="identity",
             max_sentence_length=8 * LONGEST_SENTENCE,  # bytes
+            seed_sentencepiece_size=max(_CANDIDATES * vocab_size, _FEWEST_CANDIDATES),
             num_threads=_THREADS,
             minloglevel=3,
         )

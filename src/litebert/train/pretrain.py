@@ -27,6 +27,7 @@ from litebert.configs.schema import Preset
 from litebert.corpus.statistics import token_counts, unigram_loss
 from litebert.corpus.store import Store
 from litebert.model.model import Model
+from litebert.model.sentence_encoder import SentenceEncoderSettings
 from litebert.objectives.learner import Learner
 from litebert.objectives.masking import Masker
 from litebert.planning.count import TRAINING_PASSES, flops_per_token
@@ -45,7 +46,8 @@ from litebert.train.health import HealthChecks
 from litebert.train.held_out import evaluate_batches, held_out_batches, show_predictions
 from litebert.train.initialization.corpus import initialize_from_corpus
 from litebert.train.loop import Clock, TrainingLoop
-from litebert.train.metrics import METRICS, Evaluation, MetricsFile
+from litebert.train.metrics import METRICS, Evaluation, MetricsFile, Sums
+from litebert.train.model_card import pretrained_facts
 from litebert.train.optimizer import build_optimizer
 from litebert.train.run_folder import CHECKPOINTS, describe, make_folder, open_run, save_run
 from litebert.train.schedule import peak_learning_rate
@@ -130,6 +132,7 @@ class _Run:
         self.group, self.clock, self.callbacks = group, clock, callbacks
         self.checkpoints = Checkpoints(out / CHECKPOINTS, preset.checkpoint.keep)
         self.unmeasured_said = False
+        self.held_out: Sums | None = None  # of the last evaluation
         store.require_all_parts()
 
     def go(self, start_from: Path | None, should_stop: Callable[[], bool]) -> PretrainingResult:
@@ -265,6 +268,7 @@ class _Run:
             self._say_unmeasured("no document fell into the held-out fraction")
         micro_batch_tokens, depth = preset.data.micro_batch_tokens, batches.stage.depth
         sums = evaluate_batches(learner, found, group, preset.precision, micro_batch_tokens, depth)
+        self.held_out = sums
         sample, predictor = "", learner.generator or learner.model
         if found and len(found[0]) and "masked_lm" in predictor.heads:
             sample = show_predictions(predictor, found[0], self.store.tokenizer, group.device)
@@ -294,8 +298,14 @@ class _Run:
 
     def _finish(self, learner: Learner, loop: TrainingLoop, run: dict[str, Any]) -> None:
         """The model folders, and what the run took."""
+        longest = max(stage.loading.max_length for stage in resolve_stages(self.preset))
+        facts = pretrained_facts(
+            self.preset, self.store, self.held_out, steps=loop.step, tokens=loop.tokens,
+            seconds=self.clock.seconds(),
+        )  # fmt: skip
         for name, model in learner.folders().items():
-            model.save(self.out / name, overwrite=True, tokenizer=self.store.tokenizer)
+            model.sentence_encoder = SentenceEncoderSettings(max_length=longest)
+            model.save(self.out / name, overwrite=True, tokenizer=self.store.tokenizer, facts=facts)
         length = self.preset.data.max_length
         flops = TRAINING_PASSES * sum(flops_per_token(self.preset, length).values()) * loop.tokens
         took = {

@@ -1,0 +1,204 @@
+"""Requests of many callers through one encoder: a queue, and a thread that steps.
+
+Order: a unit's turn is its arrival plus the time that its request's tokens up to and including it
+take. So short texts go before long ones that came a little earlier, a large batch is cut into
+slices between which others get their turn, and nobody starves: turns are fixed at arrival, and
+later arrivals get later turns.
+
+Every request is answered, refused or cancelled exactly once. A deadline is refused with a
+DeadlineError as soon as it has passed, wherever the request is.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+import time
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from litebert.base.errors import ClosedError, DeadlineError, SettingsError
+from litebert.inference.jobs import Job
+from litebert.inference.stepping import Progress, Stepper, Unit
+from litebert.model.model import Model
+
+SHORT = 64  # tokens; a text of so many joins even where the step is full
+SECONDS_PER_TOKEN = 1e-4  # before the first step was timed
+FORGETTING = 0.1  # of the running mean of a token's time
+
+
+@dataclass(eq=False)
+class _Request(Progress):
+    """A job somebody waits for."""
+
+    many: bool
+    future: Future[Any] = field(default_factory=Future)
+
+    def answer(self) -> None:
+        """Finish and tell; nothing is told where it was cancelled."""
+        try:
+            answers = self.finish()
+        except Exception as error:
+            self.refuse(error)
+        else:
+            if self.future.set_running_or_notify_cancel():
+                self.future.set_result(answers if self.many else answers[0])
+
+    def refuse(self, error: Exception) -> None:
+        """Tell why there is no answer."""
+        if self.future.set_running_or_notify_cancel():
+            self.future.set_exception(error)
+
+
+class Scheduler:
+    """One queue and one worker thread, started with the first request."""
+
+    def __init__(self, model: Model, computing: threading.Lock, step_tokens: int) -> None:
+        self._model, self._computing, self._step_tokens = model, computing, step_tokens
+        self._stepper = Stepper(model)
+        self._queue: list[tuple[float, int, Unit]] = []  # turn; number, as first come; unit
+        self._deadlines: list[tuple[float, int, _Request]] = []
+        self._cancelled: deque[_Request] = deque()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._number = 0
+        self._live: set[_Request] = set()
+        self._seconds_per_token = SECONDS_PER_TOKEN
+        self.queued_tokens = 0
+
+    @property
+    def seconds_queued(self) -> float:
+        """How long what is queued will take, by the steps so far."""
+        return self.queued_tokens * self._seconds_per_token
+
+    def submit(self, job: Job, *, many: bool, deadline: float | None) -> Future[Any]:
+        """Queue a job; its future gives the answer."""
+        if deadline is not None and not deadline > 0:
+            raise SettingsError(f"deadline {deadline}: give the seconds that an answer may take")
+        now = time.monotonic()
+        request = _Request(job, many)
+        request.future.add_done_callback(
+            lambda future: self._cancelled.append(request) if future.cancelled() else None
+        )
+        with self._changed:
+            if self._closed:
+                raise ClosedError("the engine was closed; open another one")
+            self._enqueue(request, now)
+            if deadline is not None:
+                heapq.heappush(self._deadlines, (now + deadline, self._number, request))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="litebert", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+        return request.future
+
+    def close(self, *, drain: bool) -> None:
+        """Take no more; finish what is there first, or refuse it."""
+        with self._changed:
+            self._closed = True
+            if not drain:
+                self._refuse_all(ClosedError("the engine was closed before this was answered"))
+            self._changed.notify()
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _enqueue(self, request: _Request, now: float) -> None:
+        self._live.add(request)
+        tokens = 0
+        for unit in reversed(request.units()):  # short ones first
+            tokens += unit.tokens
+            self._number += 1
+            turn = now + tokens * self._seconds_per_token
+            heapq.heappush(self._queue, (turn, self._number, unit))
+        self.queued_tokens += tokens
+
+    # --------------------------------------------------------------------------- the worker
+
+    @torch.inference_mode()
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                while not self._queue and not self._stepper.tokens and not self._closed:
+                    self._changed.wait()
+                self._weed()
+                joining, stepper = self._next(), self._stepper
+                if not joining and not stepper.tokens:
+                    if self._closed and not self._queue:
+                        return
+                    continue
+            self._advance(stepper, joining)
+
+    def _advance(self, stepper: Stepper, joining: list[Unit]) -> None:
+        try:
+            with self._computing:
+                began = time.monotonic()
+                stepper.admit(joining)
+                tokens = stepper.tokens
+                done = stepper.step()
+                self._time(tokens, time.monotonic() - began)
+        except Exception as error:  # of ours, or memory: nobody may wait forever
+            with self._changed:
+                self._refuse_all(error)
+            return
+        for request in dict.fromkeys(unit.progress for unit in done):
+            assert isinstance(request, _Request)
+            if request.left == 0 and self._leave(request):
+                request.answer()
+
+    def _leave(self, request: _Request) -> bool:
+        """Whether somebody still waits for it; from now on nobody does."""
+        with self._changed:
+            alive = request in self._live
+            self._live.discard(request)
+        return alive
+
+    def _time(self, tokens: int, seconds: float) -> None:
+        layers = self._model.config.num_hidden_layers
+        found = layers * seconds / tokens
+        self._seconds_per_token += FORGETTING * (found - self._seconds_per_token)
+
+    def _next(self) -> list[Unit]:
+        """The units whose turn it is, as far as there is room."""
+        joining: list[Unit] = []
+        tokens = self._stepper.tokens
+        while self._queue and self._stepper.takes_more:
+            unit = self._queue[0][-1]
+            room = self._step_tokens * (2 if unit.tokens <= SHORT else 1)
+            if tokens and tokens + unit.tokens > room:
+                break
+            heapq.heappop(self._queue)
+            self.queued_tokens -= unit.tokens
+            if unit.progress in self._live:
+                joining.append(unit)
+                tokens += unit.tokens
+        return joining
+
+    def _weed(self) -> None:
+        """Let go of requests that were cancelled, or whose deadline has passed."""
+        gone: list[_Request] = []
+        while self._cancelled:
+            gone.append(self._cancelled.popleft())
+        now = time.monotonic()
+        while self._deadlines and self._deadlines[0][0] < now:
+            gone.append(heapq.heappop(self._deadlines)[-1])
+        gone = [request for request in gone if request in self._live]
+        for request in gone:
+            self._live.discard(request)
+            request.refuse(DeadlineError("not answered by its deadline; allow more time"))
+        if any(unit.progress not in self._live for unit in self._stepper.units()):
+            self._stepper.drop(lambda unit: unit.progress not in self._live)
+
+    def _refuse_all(self, error: Exception) -> None:
+        for request in self._live:
+            request.refuse(error)
+        self._live.clear()
+        self._queue.clear()
+        self._deadlines.clear()
+        self.queued_tokens = 0
+        self._stepper = Stepper(self._model)
