@@ -123,9 +123,7 @@ def load(port: int, path: str, bodies: list[str], seconds: float) -> tuple[float
     return rate, int(bad[0]) if bad else 0
 
 
-async def _own_load(
-    port: int, path: str, bodies: list[str], seconds: float
-) -> tuple[float, int]:
+async def _own_load(port: int, path: str, bodies: list[str], seconds: float) -> tuple[float, int]:
     done = bad = 0
     end = time.perf_counter() + seconds
 
@@ -147,7 +145,8 @@ async def ask(port: int, path: str, body: str) -> tuple[int, float]:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(
             f"POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: "
-            f"application/json\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data
+            f"application/json\r\nContent-Length: {len(data)}\r\n\r\n".encode()
+            + data
         )
         answer = await asyncio.wait_for(reader.read(), 60)
         writer.close()
@@ -201,7 +200,9 @@ async def mixed(port: int, path: str, seconds: float) -> tuple[float, float]:
 
 
 def words(count: int) -> str:
-    chosen = random.Random(count).choices("a fine film that nobody should miss at all".split(), k=count)
+    chosen = random.Random(count).choices(
+        ["a", "fine", "film", "that", "nobody", "should", "miss", "at", "all"], k=count
+    )
     return " ".join(chosen)
 
 

@@ -47,6 +47,7 @@ class Service:
     process: subprocess.Popen[str]
     port: int
     said: list[str]
+    log: str = ""  # what it said until it was stopped
 
     def request(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
@@ -73,6 +74,9 @@ class Service:
     def stop(self) -> int:
         """SIGTERM, and the exit code."""
         self.process.terminate()
+        assert self.process.stderr is not None
+        self.log = self.process.stderr.read()
+        self.process.stderr.close()
         return self.process.wait(timeout=30)
 
 

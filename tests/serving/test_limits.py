@@ -7,44 +7,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from litebert.base.errors import SettingsError
-from litebert.serving.limits import Backlog, Limits
+from litebert.serving.limits import Limits, Queue, retry_after
 
 
 def test_an_empty_queue_takes_anything() -> None:
-    assert Backlog(tokens=0, tokens_per_second=1.0).accepts(10**9, 0.001, Limits())
+    assert retry_after(Queue(0, 0.0), 10**9, 0.001, Limits()) is None
 
 
 def test_a_wait_beyond_the_deadline_is_refused() -> None:
-    backlog = Backlog(tokens=1000, tokens_per_second=100.0)
-    assert backlog.accepts(500, 15.0, Limits())
-    assert not backlog.accepts(501, 15.0, Limits())
+    queue = Queue(tokens=1000, seconds=10.0)
+    assert retry_after(queue, 500, 15.0, Limits()) is None
+    assert retry_after(queue, 501, 15.0, Limits()) == 5
 
 
 def test_a_full_queue_is_refused_however_fast() -> None:
-    backlog = Backlog(tokens=90, tokens_per_second=1e9)
-    assert backlog.accepts(10, 30.0, Limits(queued_tokens=100))
-    assert not backlog.accepts(11, 30.0, Limits(queued_tokens=100))
+    queue = Queue(tokens=90, seconds=1e-6)
+    assert retry_after(queue, 10, 30.0, Limits(queued_tokens=100)) is None
+    assert retry_after(queue, 11, 30.0, Limits(queued_tokens=100)) == 1
 
 
-@given(st.lists(st.tuples(st.integers(1, 500), st.floats(0.001, 2.0)), min_size=1, max_size=60))
-def test_speed_is_that_of_the_work(stretches: list[tuple[int, float]]) -> None:
-    """One request after the other at a steady speed: the estimate goes there and stays between."""
-    backlog, now = Backlog(tokens_per_second=1000.0), 0.0
-    for tokens, _ in stretches:
-        backlog.enter(tokens, now)
-        now += tokens / 250.0
-        backlog.leave(tokens, now)
-        assert backlog.tokens == 0
-        assert 250.0 - 1e-6 <= backlog.tokens_per_second <= 1000.0
-    expected = 250 + 750 * 0.8 ** len(stretches)
-    assert backlog.tokens_per_second == pytest.approx(expected)
-
-
-@given(st.integers(1, 10**6), st.floats(1.0, 1e6))
-def test_retry_after_is_a_whole_second_at_least(tokens: int, speed: float) -> None:
-    found = Backlog(tokens=tokens, tokens_per_second=speed).retry_after()
-    assert found >= 1
-    assert found - 1 < max(1.0, tokens / 2 / speed) <= found or found == 1
+@given(st.integers(1, 10**6), st.floats(0.0, 1e6), st.integers(1, 10**6), st.floats(0.01, 100))
+def test_whoever_is_sent_away_is_told_a_whole_second_at_least(
+    waiting: int, seconds: float, tokens: int, deadline: float
+) -> None:
+    found = retry_after(Queue(waiting, seconds), tokens, deadline, Limits())
+    if found is None:
+        assert seconds <= deadline
+        assert waiting + tokens <= Limits().queued_tokens
+    else:
+        assert found >= max(1, seconds / 2)
 
 
 def test_an_unknown_limit_names_the_nearest() -> None:

@@ -26,11 +26,13 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def service(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(
+    folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Service]:
     runs = tmp_path_factory.mktemp("runs")
     (runs / "one").mkdir()
     line = {"kind": "training", "loss": {"masked_lm": 3.5}, "step": 1, "tokens": 64}
-    (runs / "one" / "metrics.jsonl").write_text(json.dumps(line) + "\nnot JSON\n{\"half")
+    (runs / "one" / "metrics.jsonl").write_text(json.dumps(line) + '\nnot JSON\n{"half')
     found = start(
         folders["tuned"], folders["pretrained"], "--precision", "fp32", "--runs", runs,
         "--set", "inputs=8", "--set", "characters=2000", "--set", "body_bytes=20000",
@@ -230,16 +232,13 @@ def test_keys_are_asked_for(folders: dict[str, Path], tmp_path: Path) -> None:
     assert service.get("/metrics")[0] == 401
     assert service.get("/health/ready")[0] == 200
     assert service.stop() == 0
-    assert service.process.stderr is not None
-    lines = [json.loads(line) for line in service.process.stderr.read().splitlines()]
+    lines = [json.loads(line) for line in service.log.splitlines()]
     assert [line["status"] for line in lines if line["path"].endswith("predict")] == [401, 401, 200]
     assert all(sentence(1) not in json.dumps(line) for line in lines)
 
 
 @pytest.mark.parametrize("case", ["no folder", "two of a name", "open keys", "port"])
-def test_bad_options_are_one_sentence(
-    case: str, folders: dict[str, Path], tmp_path: Path
-) -> None:
+def test_bad_options_are_one_sentence(case: str, folders: dict[str, Path], tmp_path: Path) -> None:
     tuned = str(folders["tuned"])
     keys = tmp_path / "keys"
     keys.write_text("secret\n")

@@ -50,6 +50,7 @@ class Job:
     depth: int  # layers, at most
     rule: ExitRule | None
     finish: Callable[[Sequence[Any], IntArray], Any]  # of outputs and depths, one a sequence
+    truncated: int = 0  # inputs that lost text to fit
 
 
 def predict_job(
@@ -70,7 +71,7 @@ def predict_job(
             for one, depth in zip(predictions, deepest.tolist(), strict=True)
         ]
 
-    return Job(found.batch, task, depth, rule, finish)
+    return Job(found.batch, task, depth, rule, finish, found.truncated)
 
 
 def check_overflow(

@@ -94,10 +94,12 @@ def embed_job(
         )
     sequences = Sequences(tokenizer)
     room = min(max_length, model.config.longest_sequence) - sequences.extra
+    truncated = 0
     for number, ids in enumerate(encode_all(tokenizer, texts)):
         if overflow == "error" and len(ids) > room:
             raise _too_long(places(texts)[number], len(ids) + sequences.extra, room)
         sequences.add(number, NO_LABEL, ids[:room])
+        truncated += len(ids) > room
 
     def finish(outputs: Sequence[Any], depths: IntArray) -> NDArray[np.float32]:
         rows = np.array(outputs, np.float32).reshape(len(texts), model.config.hidden_size)
@@ -105,7 +107,7 @@ def embed_job(
             rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
         return rows
 
-    return Job(sequences.batch(), _POOLINGS[pooling], depth, None, finish)
+    return Job(sequences.batch(), _POOLINGS[pooling], depth, None, finish, truncated)
 
 
 def _too_long(where: str, tokens: int, room: int) -> InputError:

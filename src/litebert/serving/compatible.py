@@ -131,7 +131,9 @@ def _tei_input(value: str | list[str]) -> Any:
 def _scores(prediction: Any) -> list[dict[str, Any]]:
     probabilities = getattr(prediction, "probabilities", None)
     if not isinstance(probabilities, dict):
-        raise Problem(404, "the service's model has no labels to score; ask /v1/models/NAME/predict")
+        raise Problem(
+            404, "the service's model has no labels to score; ask /v1/models/NAME/predict"
+        )
     rows = sorted(probabilities.items(), key=lambda row: -row[1])
     return [{"label": label, "score": score} for label, score in rows]
 

@@ -8,6 +8,7 @@ Shapes: T tokens of the first sequence, H hidden, A heads, D head size.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,17 +31,19 @@ DIGITS = 4
 def layers_of(engine: Engine, given: Any, attention: bool) -> LayersAnswer:
     """Follow one input; several sequences (windows, options) are followed by their first."""
     job = engine.job("predict" if engine.task is not None else "embed", [given])
-    with engine.computing(), torch.inference_mode():
+    with engine.computing, torch.inference_mode():
         states = _states(engine, job)
         length = int(job.batch.lengths[0])
         tokens_TH = [as_fp32(state).x_NH[:length] for state in states]
-        moved = list(zip(tokens_TH, tokens_TH[1:], strict=False))
+        moved = list(pairwise(tokens_TH))
         predictions, exits = _by_depth(engine, job, states[1:])
         shown = attention and length <= LONGEST_ATTENTION
         return LayersAnswer(
             tokens=[engine.tokenizer.tokens[id] for id in job.batch.ids[:length].tolist()],
             distance=[_rounded((after - before).norm(dim=-1)) for before, after in moved],
-            cosine=[_rounded(F.cosine_similarity(before, after, dim=-1)) for before, after in moved],
+            cosine=[
+                _rounded(F.cosine_similarity(before, after, dim=-1)) for before, after in moved
+            ],
             predictions=predictions,
             exit_heads=has_exits(engine),
             exits=exits,

@@ -9,10 +9,6 @@ from pydantic import Field
 
 from litebert.base.settings import Settings
 
-FIRST_GUESS = 2_000.0  # tokens a second, until some were measured
-MEMORY = 0.2  # weight of the newest measurement
-STRETCH = 1.0  # seconds of work after which speed is measured
-
 
 class Limits(Settings):
     """Bounds that hold for every request; `--set name=value` changes one."""
@@ -28,45 +24,22 @@ class Limits(Settings):
     stop_seconds: float = Field(default=30.0, gt=0, description="for requests in flight at the end")
 
 
-@dataclass
-class Backlog:
-    """Tokens that wait for a model, and how fast they go: when would new ones be done?
+@dataclass(frozen=True)
+class Queue:
+    """What waits for a model: tokens, and the seconds that they will take."""
 
-    Speed is measured over stretches in which there was always something to do.
+    tokens: int
+    seconds: float
+
+
+def retry_after(queue: Queue, tokens: int, deadline: float, limits: Limits) -> int | None:
+    """When to come back, in whole seconds, where a request should not wait here; else None.
+
+    An empty queue takes anything. One that is full, or too long for the deadline, does not; half of
+    it should be gone by then.
     """
-
-    tokens: int = 0
-    tokens_per_second: float = FIRST_GUESS
-    done: int = 0  # of this stretch
-    busy_since: float = 0.0
-
-    def seconds_for(self, tokens: int) -> float:
-        """When a request of so many tokens would be answered."""
-        return (self.tokens + tokens) / self.tokens_per_second
-
-    def accepts(self, tokens: int, deadline: float, limits: Limits) -> bool:
-        """Whether it is worth starting; an empty queue takes anything."""
-        if self.tokens == 0:
-            return True
-        fits = self.tokens + tokens <= limits.queued_tokens
-        return fits and self.seconds_for(tokens) <= deadline
-
-    def retry_after(self) -> int:
-        """Whole seconds until half of the queue is gone, at least one."""
-        return max(1, math.ceil(self.tokens / 2 / self.tokens_per_second))
-
-    def enter(self, tokens: int, now: float) -> None:
-        """A request begins to wait."""
-        if self.tokens == 0:
-            self.done, self.busy_since = 0, now
-        self.tokens += tokens
-
-    def leave(self, tokens: int, now: float) -> None:
-        """It was answered, or given up."""
-        self.tokens -= tokens
-        self.done += tokens
-        seconds = now - self.busy_since
-        if seconds >= STRETCH or (self.tokens == 0 and seconds > 0):
-            newest = self.done / seconds
-            self.tokens_per_second += MEMORY * (newest - self.tokens_per_second)
-            self.done, self.busy_since = 0, now
+    if queue.tokens == 0:
+        return None
+    full = queue.tokens + tokens > limits.queued_tokens
+    late = queue.seconds * (1 + tokens / queue.tokens) > deadline
+    return max(1, math.ceil(queue.seconds / 2)) if full or late else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
@@ -28,7 +30,7 @@ class Monitoring:
             registry=self.registry,
         )  # fmt: skip
         self._waiting = Gauge(
-            "litebert_queued_tokens", "Tokens that wait or are being computed, by model",
+            "litebert_queued_tokens", "Tokens that wait, by model",
             ["model"], registry=self.registry,
         )  # fmt: skip
 
@@ -41,9 +43,9 @@ class Monitoring:
         """One request was admitted."""
         self._tokens.labels(model).observe(tokens)
 
-    def waiting(self, model: str, tokens: int) -> None:
-        """The length of a model's queue."""
-        self._waiting.labels(model).set(tokens)
+    def watch_queue(self, model: str, tokens: Callable[[], int]) -> None:
+        """A model's queue, read when Prometheus asks."""
+        self._waiting.labels(model).set_function(tokens)
 
     def text(self) -> bytes:
         """The page that Prometheus reads."""

@@ -42,21 +42,25 @@ def _page(request: Request, name: str) -> Response:
 
 @router.get("/")
 async def playground(request: Request) -> Response:
+    """The page."""
     return _page(request, "index.html")
 
 
 @router.get("/docs")
 async def documentation(request: Request) -> Response:
+    """The routes as a page."""
     return _page(request, "docs.html")
 
 
 @router.get("/playground/{name:path}")
 async def file(request: Request, name: str) -> Response:
+    """A part of a page."""
     return _page(request, name)
 
 
 @router.get("/metrics")
 async def metrics(request: Request) -> Response:
+    """What Prometheus reads."""
     return Response(request.app.state.monitoring.text(), media_type=CONTENT_TYPE)
 
 

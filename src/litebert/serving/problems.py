@@ -37,9 +37,7 @@ def response_to(problem: Problem, path: str) -> Response:
     if problem.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     body = json.dumps(_body(problem, path), ensure_ascii=False)
-    return Response(
-        body.encode("utf-8", "replace"), problem.status, headers, "application/json"
-    )
+    return Response(body.encode("utf-8", "replace"), problem.status, headers, "application/json")
 
 
 def _body(problem: Problem, path: str) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from litebert.serving.schemas import (
     LayersRequest,
     ModelCard,
     ModelList,
-    Options,
     OrderAnswer,
     OrderRequest,
     PredictAnswer,
@@ -101,10 +100,8 @@ async def tokenize(request: Request, name: str, body: TextsRequest) -> Response:
     model = served(request, name)
     texts = inputs_of(body)
     model.check_inputs(texts)
-    encoded = await asyncio.to_thread(model.engine.tokenize, texts)
-    found = [
-        {"ids": one.ids, "tokens": one.tokens, "offsets": one.offsets} for one in encoded
-    ]
+    encoded = await asyncio.to_thread(model.tokenize, texts)
+    found = [{"ids": one.ids, "tokens": one.tokens, "offsets": one.offsets} for one in encoded]
     return as_json({"model": name, "inputs": found})
 
 

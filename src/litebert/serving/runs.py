@@ -26,7 +26,7 @@ def list_runs(folder: Path | None) -> RunList:
     if folder is None:
         return RunList(enabled=False, runs=[])
     now = time.time()
-    found = sorted(((now - path.stat().st_mtime, path) for path in _metrics_files(folder)))
+    found = sorted((now - path.stat().st_mtime, path) for path in _metrics_files(folder))
     rows = [
         RunRow(name=_name(folder, path), changed_seconds_ago=round(age, 1))
         for age, path in found[:MOST_RUNS]

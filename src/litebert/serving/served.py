@@ -12,17 +12,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from litebert.base.errors import InputError, LitebertError
+from litebert.base.errors import ClosedError, DeadlineError, InputError, LitebertError
 from litebert.inference.engine import Engine
 from litebert.inference.jobs import Job
 from litebert.inference.pretrained import mask_name
-from litebert.serving.limits import Backlog, Limits
+from litebert.serving.limits import Limits, Queue, retry_after
 from litebert.serving.monitoring import Monitoring
 from litebert.serving.problems import Problem
 from litebert.serving.schemas import ModelCard, Options, Usage
+from litebert.text.tokenizer import Encoding
 
 SHORT = 2_000  # characters that may be tokenized in the event loop; more goes to a thread
-LATE = "no answer within {:g} s"
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,9 @@ class ServedModel:
 
     def __init__(self, name: str, engine: Engine, limits: Limits, monitoring: Monitoring) -> None:
         self.name, self.engine, self.limits = name, engine, limits
-        self.monitoring, self.backlog = monitoring, Backlog()
+        self.monitoring = monitoring
         self.abilities = abilities_of(engine)
+        monitoring.watch_queue(name, lambda: engine.scheduler.queued_tokens)
 
     def card(self) -> ModelCard:
         """What clients may know of the model."""
@@ -86,10 +87,7 @@ class ServedModel:
         job = await self._job(ability, list(inputs), asked)
         tokens = len(job.batch.ids)
         self._admit(tokens, deadline)
-        try:
-            results = await self._computed(job, deadline, began)
-        finally:
-            self._left(tokens)
+        results = await self._computed(job, deadline, began)
         milliseconds = round(1000 * (time.perf_counter() - began), 3)
         usage = Usage(tokens=tokens, truncated=job.truncated, milliseconds=milliseconds)
         return Answered(results, usage)
@@ -106,12 +104,14 @@ class ServedModel:
             raise Problem(422, str(error)) from None
 
     async def _computed(self, job: Job, deadline: float, began: float) -> Any:
-        left = deadline - (time.perf_counter() - began)
-        future = asyncio.wrap_future(self.engine.enqueue(job, deadline=left))
+        left = max(deadline - (time.perf_counter() - began), 0.001)
+        future = self.engine.scheduler.submit(job, many=True, deadline=left)
         try:
-            return await asyncio.wait_for(future, max(left, 0.001))
-        except TimeoutError:
-            raise Problem(504, LATE.format(deadline)) from None
+            return await asyncio.wait_for(asyncio.wrap_future(future), left)
+        except (TimeoutError, DeadlineError):
+            raise Problem(504, f"no answer within {deadline:g} s") from None
+        except ClosedError:
+            raise Problem(503, "the service is stopping", retry_after=5) from None
 
     def check_inputs(self, inputs: Sequence[Any]) -> None:
         if not inputs:
@@ -128,19 +128,19 @@ class ServedModel:
             )  # fmt: skip
 
     def _admit(self, tokens: int, deadline: float) -> None:
-        backlog = self.backlog
-        if not backlog.accepts(tokens, deadline, self.limits):
+        scheduler = self.engine.scheduler
+        queue = Queue(scheduler.queued_tokens, scheduler.seconds_queued)
+        later = retry_after(queue, tokens, deadline, self.limits)
+        if later is not None:
             raise Problem(
-                429, f"{backlog.tokens:,} tokens are waiting for {self.name}",
-                retry_after=backlog.retry_after(),
-            )  # fmt: skip
-        backlog.enter(tokens, time.perf_counter())
+                429, f"{queue.tokens:,} tokens are waiting for {self.name}", retry_after=later
+            )
         self.monitoring.tokens(self.name, tokens)
-        self.monitoring.waiting(self.name, backlog.tokens)
 
-    def _left(self, tokens: int) -> None:
-        self.backlog.leave(tokens, time.perf_counter())
-        self.monitoring.waiting(self.name, self.backlog.tokens)
+    def tokenize(self, texts: Sequence[str]) -> list[Encoding]:
+        """The tokens of texts, with their places in them."""
+        with self.engine.tokenizing:
+            return [self.engine.tokenizer.encode_with_offsets(text) for text in texts]
 
 
 def abilities_of(engine: Engine) -> tuple[str, ...]:
