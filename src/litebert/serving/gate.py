@@ -44,7 +44,7 @@ log = logging.getLogger("litebert.serving")
 
 @dataclass
 class Door:
-    """What the gate counts; the service sets `ready` after its warm-up and `stopping` at its end."""
+    """What the gate counts; `ready` is set after the warm-up, `stopping` at the end."""
 
     limits: Limits
     keys: tuple[bytes, ...] = ()
