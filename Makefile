@@ -3,19 +3,28 @@
 # make parity  the large and slow tests (base sizes, real TensorFlow)   make docs    docs/cli.md anew
 # make wheel   build the package, try it in an empty environment        make install only the set-up
 # make fuzz    mutants of all that is read, kills where files are written
+# make browser the playground in a real browser
 # make constraints   newest versions of all dependencies into constraints.txt
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench parity fuzz docs wheel constraints install clean
+.PHONY: browser demo test check bench parity fuzz docs wheel constraints install clean
 
 demo: install
 	$(BIN)/litebert demo
 
 test: install
-	$(BIN)/python -m pytest -m "not extra" -n 2
+	$(BIN)/python -m pytest -m "not extra and not browser" -n 2
+
+# Where chromium is missing and Debian's can be installed, it is; else the tests say that they skip.
+browser: install
+	command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	    { apt-get -qq update; apt-get -qq install -y chromium; } >/dev/null 2>&1; } || true
+	test -d .browser/node_modules/axe-core || { command -v npm >/dev/null && \
+	    npm install --silent --ignore-scripts --prefix .browser axe-core@4; } || true
+	$(BIN)/python -m pytest -m browser
 
 check: install
 	$(BIN)/ruff format --check .

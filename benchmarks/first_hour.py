@@ -26,8 +26,6 @@ from functools import cache
 from pathlib import Path
 from statistics import mean
 
-from litebert.demos.baseline import baseline_accuracies
-
 from first_hour_tasks import TASKS, load_task
 from litebert.base.budget import parse_budget
 from litebert.finetuning.choose import choose_recipe

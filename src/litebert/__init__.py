@@ -51,6 +51,7 @@ __all__ = [
     "presets",
     "pretrain",
     "scores",
+    "serve",
     "show_tokenizer",
     "train_tokenizer",
 ]
@@ -85,6 +86,7 @@ HOMES = {
     "presets": "litebert.configs.load",
     "pretrain": "litebert.train.pretrain",
     "scores": "litebert.finetuning.scoreboard",
+    "serve": "litebert.serving.serve",
     "show_tokenizer": "litebert.text.tokenizer",
     "train_tokenizer": "litebert.corpus.train_tokenizer",
 }
@@ -107,6 +109,7 @@ if TYPE_CHECKING:
     from litebert.model.config import EncoderConfig
     from litebert.model.model import Model, load
     from litebert.objectives.masking import Masker, Masking
+    from litebert.serving.serve import serve
     from litebert.text.tokenizer import Tokenizer, load_tokenizer, show_tokenizer
     from litebert.train.callbacks import Callback
     from litebert.train.evaluate import evaluate

@@ -150,6 +150,7 @@ class PairClassification(Classification):
     kind = "pair"
     plain_columns = PAIR.names
     contrasts = False
+    example_input = {"text_a": "A man plays a guitar.", "text_b": "Someone makes music."}  # noqa: RUF012
 
     @property
     def needs_pairs(self) -> bool:

@@ -99,6 +99,11 @@ class MultipleChoice(Task[ChoiceSettings, ChoiceExample, ChoicePrediction]):
     """Choose one of several options."""
 
     kind = "choice"
+    example_input = {  # noqa: RUF012
+        "passage": "Ana packed an umbrella and a thick coat.",
+        "question": "What did she expect?",
+        "options": ["Rain and cold", "A hot day"],
+    }
     settings_class = ChoiceSettings
     head = "multiple_choice"
     trivial_answer = "always the option at the most frequent place"

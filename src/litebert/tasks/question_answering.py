@@ -111,6 +111,10 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
     """Find the answer to a question in a passage, or say that it is not there."""
 
     kind = "qa"
+    example_input = {  # noqa: RUF012
+        "question": "When did the bridge open?",
+        "passage": "The masons of the town built the bridge. It opened in 1874, two years late.",
+    }
     settings_class = QuestionSettings
     noun = "questions"
     trivial_answer = "the sentence that shares most words with the question, or no answer"

@@ -120,6 +120,7 @@ class Task(Objective, Protocol[S, E, P]):
     kind: ClassVar[str]  # its name on the command line and in the registry
     settings_class: ClassVar[type[TaskSettings]]
     noun: ClassVar[str] = "examples"  # what messages call them
+    example_input: ClassVar[Any] = "The ferry was late, but the crossing was calm."  # to show
     exit_rules: ClassVar[tuple[str, ...]] = ()  # by which a sequence may exit early
     overflow_hint: ClassVar[str] = ""  # what else can be done about texts that are too long
     trivial_answer: ClassVar[str]  # what `trivial` predicts, in words

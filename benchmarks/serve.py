@@ -1,0 +1,275 @@
+"""The service against its own engine, against the usual way, and under more than it can bear.
+
+    python benchmarks/serve.py [--case albert-mini] [--seconds 10] [--precision int8]
+
+Everything on loopback, in one run, on the same weights and sentences:
+
+engine    the engine alone, 64 requests in flight
+service   `litebert serve`, asked by wrk (Debian's) or our own client      bar: 90 % of the engine
+usual     FastAPI and a transformers pipeline in its thread pool           bar: a service 8x as fast
+steady    50 requests a second for 30 seconds                              bar: no failure
+crowd     5,000 connections at once                                        bar: 200 and 429 only
+mixed     short requests alone, and beside batches of 512 tokens           bar: p99 at most doubled
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import collections
+import json
+import random
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from peer import sentences, write_classifier
+
+IN_FLIGHT = 64
+SHORT, LONG = 24, 480  # tokens
+WRK_SCRIPT = """
+local bodies = {}
+for line in io.lines("%s") do bodies[#bodies + 1] = line end
+local place = 0
+request = function()
+  place = place %% #bodies + 1
+  return wrk.format("POST", "%s", {["Content-Type"] = "application/json"}, bodies[place])
+end
+"""
+
+
+def engine_rate(folder: Path, precision: str, seconds: float) -> float:
+    """Sentences a second of the engine alone, in a process of its own."""
+    found = subprocess.run(
+        [sys.executable, __file__, "--engine", str(folder), "--precision", precision,
+         "--seconds", str(seconds)],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return float(found.stdout)
+
+
+def run_engine(folder: Path, precision: str, seconds: float) -> None:
+    """What `engine_rate` starts: IN_FLIGHT futures, one more for each that is done."""
+    import concurrent.futures
+
+    import litebert
+
+    engine, texts = litebert.Engine(folder, precision), sentences(2000)
+    waiting: set[Any] = set()
+    done, place = 0, 0
+    began = time.perf_counter()
+    while time.perf_counter() - began < seconds:
+        while len(waiting) < IN_FLIGHT:
+            waiting.add(engine.submit(texts[place % len(texts)]))
+            place += 1
+        finished, waiting = concurrent.futures.wait(
+            waiting, return_when=concurrent.futures.FIRST_COMPLETED
+        )
+        done += len(finished)
+    print(done / (time.perf_counter() - began))
+
+
+class Running:
+    """A server in another process, until the end of a `with`."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert self.process.stderr is not None
+        self.port = 0
+        for line in self.process.stderr:
+            if found := re.search(r"(?:ready: http|running on http)://127\.0\.0\.1:(\d+)", line):
+                self.port = int(found[1])
+                break
+        if not self.port:
+            sys.exit(f"{' '.join(command)}: did not start")
+        import threading
+
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+
+    def memory(self) -> float:
+        """Resident megabytes."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) / 1024
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        self.process.wait(60)
+
+
+def load(port: int, path: str, bodies: list[str], seconds: float) -> tuple[float, int]:
+    """Answers a second, and how many were none, with IN_FLIGHT connections."""
+    if shutil.which("wrk") is None:
+        return asyncio.run(_own_load(port, path, bodies, seconds))
+    with tempfile.TemporaryDirectory() as scratch:
+        lines, script = Path(scratch, "bodies"), Path(scratch, "load.lua")
+        lines.write_text("\n".join(bodies) + "\n")
+        script.write_text(WRK_SCRIPT % (lines, path))
+        found = subprocess.run(
+            ["wrk", "-t1", f"-c{IN_FLIGHT}", f"-d{seconds:g}s", "--timeout", "30s", "-s",
+             str(script), f"http://127.0.0.1:{port}"],
+            check=True, capture_output=True, text=True,
+        ).stdout  # fmt: skip
+    rate = float(re.findall(r"Requests/sec:\s+([\d.]+)", found)[0])
+    bad = re.findall(r"Non-2xx or 3xx responses: (\d+)", found)
+    return rate, int(bad[0]) if bad else 0
+
+
+async def _own_load(port: int, path: str, bodies: list[str], seconds: float) -> tuple[float, int]:
+    done = bad = 0
+    end = time.perf_counter() + seconds
+
+    async def client(place: int) -> None:
+        nonlocal done, bad
+        while time.perf_counter() < end:
+            status, _ = await ask(port, path, bodies[place % len(bodies)])
+            done, bad, place = done + 1, bad + (status != 200), place + IN_FLIGHT
+
+    await asyncio.gather(*map(client, range(IN_FLIGHT)))
+    return done / seconds, bad
+
+
+async def ask(port: int, path: str, body: str) -> tuple[int, float]:
+    """Status and seconds of one request on a connection of its own; 0 where it broke."""
+    began = time.perf_counter()
+    data = body.encode()
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(
+            f"POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: "
+            f"application/json\r\nContent-Length: {len(data)}\r\n\r\n".encode()
+            + data
+        )
+        answer = await asyncio.wait_for(reader.read(), 60)
+        writer.close()
+        return int(answer.split(b" ", 2)[1]), time.perf_counter() - began
+    except (OSError, ValueError, IndexError, TimeoutError):
+        return 0, time.perf_counter() - began
+
+
+async def steady(port: int, path: str, bodies: list[str], rate: int, seconds: int) -> Any:
+    """So many requests a second, whatever the answers take."""
+    tasks, began = [], time.perf_counter()
+    for number in range(rate * seconds):
+        await asyncio.sleep(max(0.0, began + number / rate - time.perf_counter()))
+        tasks.append(asyncio.create_task(ask(port, path, bodies[number % len(bodies)])))
+    return await asyncio.gather(*tasks)
+
+
+async def crowd(port: int, path: str, body: str, count: int) -> collections.Counter[int]:
+    """Many connections at once."""
+    found = await asyncio.gather(*(ask(port, path, body) for _ in range(count)))
+    return collections.Counter(status for status, _ in found)
+
+
+async def mixed(port: int, path: str, seconds: float) -> tuple[float, float]:
+    """p99 of short requests, alone and beside a client that sends large batches."""
+    short = json.dumps({"inputs": words(SHORT)})
+    large = json.dumps({"inputs": [words(LONG) for _ in range(8)]})
+
+    async def shorts() -> float:
+        taken = []
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            status, found = await ask(port, path, short)
+            assert status == 200, status
+            taken.append(found)
+            await asyncio.sleep(0.02)
+        return statistics.quantiles(taken, n=100)[98]
+
+    alone = await shorts()
+    busy = True
+
+    async def larges() -> None:
+        while busy:
+            await ask(port, path, large)
+
+    other = asyncio.create_task(larges())
+    beside = await shorts()
+    busy = False
+    await other
+    return alone, beside
+
+
+def words(count: int) -> str:
+    chosen = random.Random(count).choices(
+        ["a", "fine", "film", "that", "nobody", "should", "miss", "at", "all"], k=count
+    )
+    return " ".join(chosen)
+
+
+def run_usual(folder: Path) -> None:
+    """The usual way: FastAPI, and a pipeline in its thread pool."""
+    import fastapi
+    import torch
+    import transformers
+    import uvicorn
+
+    torch.set_num_threads(2)
+    pipeline = transformers.pipeline("text-classification", model=str(folder), device="cpu")
+    app = fastapi.FastAPI()
+
+    @app.post("/predict")
+    def predict(body: dict[str, Any]) -> Any:
+        return pipeline(body["inputs"])
+
+    uvicorn.run(app, host="127.0.0.1", port=0, access_log=False)
+
+
+def compare(case: str, precision: str, seconds: float, scratch: Path) -> None:
+    folder = write_classifier(case, scratch / case)
+    bodies = [json.dumps({"inputs": text}) for text in sentences(2000)]
+    path = "/v1/models/m/predict"
+    own = engine_rate(folder, precision, seconds)
+    with Running([sys.executable, "-m", "litebert", "serve", f"m={folder}", "--port", "0",
+                  "--precision", precision]) as service:  # fmt: skip
+        load(service.port, path, bodies, 2)
+        rate, bad = load(service.port, path, bodies, seconds)
+        print(f"{case}: engine {own:.1f}/s, service {rate:.1f}/s ({rate / own:.0%}, bar 90%), "
+              f"{bad} not answered", flush=True)  # fmt: skip
+        found = asyncio.run(steady(service.port, path, bodies, 50, 30))
+        failed = sum(status != 200 for status, _ in found)
+        print(f"{case}: 50/s for 30 s: {failed} of {len(found)} failed (bar 0)", flush=True)
+        before = service.memory()
+        counted = asyncio.run(crowd(service.port, path, bodies[0], 5000))
+        time.sleep(2)
+        print(f"{case}: 5,000 at once: {dict(counted)} (bar: 200 and 429 only), "
+              f"memory {before:.0f} -> {service.memory():.0f} MB", flush=True)  # fmt: skip
+        alone, beside = asyncio.run(mixed(service.port, path, seconds))
+        print(f"{case}: p99 of short requests {1000 * alone:.0f} ms alone, {1000 * beside:.0f} ms "
+              f"beside large batches ({beside / alone:.1f}x, bar 2x)", flush=True)  # fmt: skip
+    with Running([sys.executable, __file__, "--usual", str(folder)]) as usual:
+        load(usual.port, "/predict", bodies, 2)
+        slow, bad = load(usual.port, "/predict", bodies, seconds)
+    print(f"{case}: the usual way {slow:.1f}/s ({bad} not answered); the service is "
+          f"{rate / slow:.1f}x as fast (bar 8x at base)", flush=True)  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--case", action="append", choices=["albert-mini", "albert-base"])
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--precision", default="int8")
+    parser.add_argument("--engine", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--usual", type=Path, help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.engine:
+        return run_engine(chosen.engine, chosen.precision, chosen.seconds)
+    if chosen.usual:
+        return run_usual(chosen.usual)
+    with tempfile.TemporaryDirectory() as scratch:
+        for case in chosen.case or ["albert-mini", "albert-base"]:
+            compare(case, chosen.precision, chosen.seconds, Path(scratch))
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The HTTP service on the inference engine, and the playground. Needs no trainer."""

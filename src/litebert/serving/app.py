@@ -1,0 +1,61 @@
+"""The application: routes, errors, and the gate around them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+import litebert
+from litebert.serving import compatible, pages, routes, tools
+from litebert.serving.gate import Door, Gate
+from litebert.serving.monitoring import Monitoring
+from litebert.serving.problems import Problem, response_to
+from litebert.serving.served import ServedModel
+
+
+def create_app(
+    models: Mapping[str, ServedModel], door: Door, monitoring: Monitoring, runs: Path | None = None
+) -> Gate:
+    """Everything that the service answers, behind its gate."""
+    app = FastAPI(
+        title="litebert", version=litebert.__version__, docs_url=None, redoc_url=None,
+        description="Small language encoders over HTTP.",
+    )  # fmt: skip
+    app.state.models, app.state.door, app.state.runs = models, door, runs
+    app.state.monitoring = monitoring
+    for router in (
+        routes.router, tools.router, compatible.openai, compatible.tei, pages.health, pages.router,
+    ):  # fmt: skip
+        app.include_router(router)
+    app.add_exception_handler(Problem, _problem)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    return Gate(app, door, monitoring)
+
+
+async def _problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)
+    return response_to(error, request.url.path)
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    """The first thing that is wrong, with the field's name; what was sent is not repeated."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    if first["type"] in ("json_invalid", "json_type"):
+        return response_to(Problem(400, "the body is not JSON"), request.url.path)
+    steps = [str(step) for step in first["loc"] if step not in ("body", "query", "path")]
+    field = ".".join(steps)[:200] or None
+    message = str(first["msg"])[:200]
+    said = f"{field}: {message}" if field else message
+    return response_to(Problem(422, said, field), request.url.path)
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return response_to(Problem(error.status_code, str(error.detail)), request.url.path)
