@@ -255,3 +255,17 @@ def test_a_place_that_cannot_be_written_is_named(case: str, tmp_path: Path) -> N
         (scratch / "a.txt").write_bytes(b"first")
     assert str(goal) in str(caught.value)
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_files_have_the_usual_modes(tmp_path: Path) -> None:
+    """Whatever a library that wrote one of them thinks."""
+    with new_folder(tmp_path / "made") as folder:
+        (folder / "mine").write_text("x")
+        (folder / "mine").chmod(0o600)
+        (folder / "below").mkdir(mode=0o700)
+        (folder / "below" / "other").write_text("x")
+    (tmp_path / "usual").write_text("x")
+    usual = (tmp_path / "usual").stat().st_mode
+    found = {path.stat().st_mode for path in (tmp_path / "made").rglob("*") if path.is_file()}
+    assert found == {usual}
+    assert (tmp_path / "made" / "below").stat().st_mode == (tmp_path / "made").stat().st_mode

@@ -61,7 +61,7 @@ def test_names_that_are_not_written(tuned: Path, tmp_path: Path) -> None:
         litebert.predict(tuned / "classify", ["a"], out=tmp_path / "p.conll")
     with pytest.raises(SettingsError, match=r"p\.xlsx: predictions are written as \.jsonl"):
         litebert.predict(tuned / "classify", ["a"], out=tmp_path / "p.xlsx")
-    with pytest.raises(SettingsError, match="give --input FILE .* or texts with --text"):
+    with pytest.raises(SettingsError, match=r"give --input FILE .* or texts with --text"):
         litebert.predict(tuned / "classify")
     assert list(tmp_path.iterdir()) == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -21,6 +22,7 @@ from litebert.train import plan as planning
 from litebert.train import speed
 from litebert.train.plan import plan
 from litebert.train.speed import SyntheticTraining, measure_speed
+from tests.corpus.stores import make_store, write_wordpiece
 
 SMALL = ["model.num_hidden_layers=2", "model.hidden_size=64", "model.intermediate_size=96",
          "model.num_attention_heads=2", "model.vocab_size=500"]  # fmt: skip
@@ -172,3 +174,12 @@ def test_measuring_one_preset_does_not_spoil_the_memory_of_the_next() -> None:
     after = peak_memory(load_preset("albert-tiny"), 2, 16, "fp32", False)
     assert ballast.sum() > 0
     assert before == after
+
+
+def test_passes_over_a_corpus(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "store", [["w1q w2q"] * 5] * 5, write_wordpiece(tmp_path / "t"))
+    (one,) = plan("albert-tiny", budget="1000tok", corpus=tmp_path / "store")
+    assert one.budget is not None
+    assert one.budget.passes == pytest.approx(1000 / store.total.tokens)
+    with pytest.raises(SettingsError, match="--corpus: give a --budget, too"):
+        plan("albert-tiny", corpus=tmp_path / "store")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ from litebert.train.health import (
     WARNING,
     HealthChecks,
     enough_to_judge,
+    few_pairs,
     is_at_chance,
     is_starved,
     is_stuck,
 )
 from litebert.train.metrics import StepTime, TrainingMetrics
+from tests.corpus.stores import make_store, write_wordpiece
 
 UNIGRAM = 6.0
 
@@ -189,3 +192,30 @@ def test_metrics_before_the_start_say_nothing_of_masked_lm() -> None:
     for place in range(1, 101):
         checks.on_training(line(place / 100, loss=9.0))
     assert said == []
+
+
+@pytest.mark.parametrize(("tokens", "warned"), [(410, True), (390, False)])
+def test_a_budget_of_many_passes(tokens: int, warned: bool) -> None:
+    """A tenth of the budget has read a text of 100 tokens about four times."""
+    said = Said()
+    checks = HealthChecks(said.append)
+    started = RunStarted("", Path(), 1, "9steps", 0.1, unigram_loss=UNIGRAM)
+    for text_tokens in (None, 100):
+        checks.on_start(replace(started, text_tokens=text_tokens))
+        for progress in (0.01, 0.1, 0.2):
+            seen = round(tokens * progress * 10)
+            checks.on_training(line(progress).model_copy(update={"tokens": seen}))
+        assert len(said.about("passes over the text (100 tokens)")) == (
+            warned and text_tokens == 100
+        )
+
+
+def test_text_with_hardly_any_pairs(tmp_path: Path) -> None:
+    tokenizer = write_wordpiece(tmp_path / "tokenizer")
+    lone = make_store(tmp_path / "lone" / "store", [["w1q w2q"]] * 6 + [["w1q", "w2q"]], tokenizer)
+    warning = few_pairs(("masked_lm", "sentence_order"), lone)
+    assert warning is not None
+    assert warning.startswith(f"{WARNING}86% of the documents have one sentence")
+    assert few_pairs(("masked_lm",), lone) is None
+    pairs = make_store(tmp_path / "pairs" / "store", [["w1q", "w2q", "w3q"]] * 3, tokenizer)
+    assert few_pairs(("masked_lm", "sentence_order"), pairs) is None
