@@ -8,9 +8,10 @@
 An encoder is small below 320 units (trained for minutes or hours), a sentence encoder where its
 folder says so (modules.json), else published: 1e-4 below 768 units, 2e-5 from there on. Numbers of
 pairs go through a bi-encoder of sentence encoders too: how alike two texts are is what they were
-trained to say. How long: at least ENOUGH_STEPS by more
-epochs, since few labels need hundreds of steps and not three epochs (Mosbach 2021). How wide: what
-holds nearly all sequences. Found by benchmarks/first_hour.py; its tables are in the log.
+trained to say. Questions about passages bear twice the rate, as in Table 14. How long: at least
+ENOUGH_STEPS by more epochs, since few labels need hundreds of steps and not three epochs (Mosbach
+2021). How wide: what holds nearly all sequences. benchmarks/first_hour.py holds the rule against a
+grid; docs/log/fine-tuning.md says what of it was measured.
 """
 
 from __future__ import annotations
@@ -77,13 +78,14 @@ class _FormRule:
     shortest: int  # max_length lies between these
     longest: int
     batch_sizes: tuple[int, int] = BATCHES
+    rate_factor: float = 1.0  # of the learning rate of encoders that are not small
 
 
 FORMS: dict[Form, _FormRule] = {
     "text": _FormRule(64, 256),
     "pair": _FormRule(64, 256),
     "words": _FormRule(64, 256),
-    "passage": _FormRule(128, 384),
+    "passage": _FormRule(128, 384, rate_factor=2.0),
     "options": _FormRule(128, 512, (8, 16)),
 }
 
@@ -153,7 +155,7 @@ def _learning(data: DataFacts, start: StartFacts) -> Part:
     kind = {"small": "small", "sentence": "sentence", "published": "trained"}[start.training]
     why = f"a {kind} encoder of width {start.width}"
     if start.training != "small":
-        rate = 1e-4 if start.width < PAPER else 2e-5
+        rate = FORMS[data.form].rate_factor * (1e-4 if start.width < PAPER else 2e-5)
         return {"learning_rate": rate}, f"learning rate {rate:g}: {why}"
     rate = float(f"{min(SMALL_RATE / start.width, HIGHEST_RATE):.1g}")
     dropout = SMALL_DROPOUT if data.train < FEW else 0.0
