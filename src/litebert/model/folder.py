@@ -197,5 +197,10 @@ def _add_dense_head(contents: Contents, folder: Path) -> None:
         return
     check_dense(folder / DENSE)
     found = read_tensors(folder / DENSE / WEIGHTS)
+    if found.keys() != set(_DENSE_TENSORS.values()):
+        raise FormatError(
+            f"{folder / DENSE / WEIGHTS}: holds {', '.join(sorted(found)) or 'nothing'}, expected "
+            f"{', '.join(_DENSE_TENSORS.values())}"
+        )
     _add(contents, {name: found[theirs] for name, theirs in _DENSE_TENSORS.items()})
     contents.sentence_encoder = settings.model_copy(update={"unknown": ()})
