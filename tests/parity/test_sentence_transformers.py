@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling
@@ -21,8 +22,7 @@ from litebert.finetuning.finetune import finetune_examples
 from litebert.inference.embed import embed_texts, settings_for
 from litebert.inference.model_folder import open_tokenizer, task_of
 from litebert.inference.run import predict_examples
-from litebert.model.folder import EXTRA_WEIGHTS
-from litebert.model.heads import HEADS
+from litebert.model.folder import EXTRA_WEIGHTS, WEIGHTS
 from litebert.model.sentence_encoder import SentenceEncoderSettings
 from litebert.tasks.data import TaskData
 from litebert.tasks.featurize import make_features
@@ -208,6 +208,14 @@ def test_a_bad_list_of_modules(content: str, problem: str, start: Path, tmp_path
         litebert.Model.load(folder)
 
 
+def test_a_dense_layer_of_other_tensors(start: Path, tmp_path: Path) -> None:
+    saved(start, tmp_path / "ours", "mean_classification")
+    (tmp_path / "ours" / "manifest.json").unlink()
+    save_file({"weight": torch.zeros(3, 32)}, tmp_path / "ours" / "2_Dense" / WEIGHTS)
+    with pytest.raises(FormatError, match=r"2_Dense/.*: holds weight, expected linear.weight, "):
+        litebert.Model.load(tmp_path / "ours")
+
+
 def test_texts_that_are_cut_off_are_counted(start: Path, tmp_path: Path) -> None:
     saved(start, tmp_path / "ours", max_length=8)
     said: list[str] = []
@@ -216,16 +224,6 @@ def test_texts_that_are_cut_off_are_counted(start: Path, tmp_path: Path) -> None
     assert said == ["2 of 4 texts are cut off after 8 tokens (--max-length N, at most 64)"]
     vectors = litebert.embed(tmp_path / "ours", texts, out, max_length=64, normalize=True)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
-
-
-def test_every_head_says_where_it_opens() -> None:
-    from litebert.model.card import where_it_opens
-
-    for head in HEADS:
-        lines = where_it_opens("albert", [head])
-        assert [line.split(":")[0] for line in lines] == [
-            "litebert", "transformers", "sentence-transformers"
-        ]  # fmt: skip
 
 
 @pytest.mark.extra

@@ -223,5 +223,10 @@ def _add_dense_head(contents: Contents, folder: Path) -> None:
     check_dense(folder / DENSE)
     file = folder / DENSE / WEIGHTS
     found = read_tensors(file)
+    if found.keys() != set(_DENSE_TENSORS.values()):
+        raise FormatError(
+            f"{file}: holds {', '.join(sorted(found)) or 'nothing'}, expected "
+            f"{', '.join(_DENSE_TENSORS.values())}"
+        )
     _add_heads(contents, {name: found[theirs] for name, theirs in _DENSE_TENSORS.items()}, file)
     contents.sentence_encoder = settings.model_copy(update={"unknown": ()})

@@ -105,7 +105,7 @@ def _pooling(file: Path, values: dict[str, Any]) -> dict[str, Any]:
     if modes is None:  # files before version 5.5 have a flag a mode
         flags = [key for key, value in content.items() if key.startswith("pooling_mode_") and value]
         modes = [key.removeprefix("pooling_mode_") for key in flags] or ["mean"]
-    names = [modes] if isinstance(modes, str) else list(modes)
+    names = modes if isinstance(modes, list) else [modes]
     ours = [_OUR_NAMES.get(str(name), str(name)) for name in names]
     if ours in (["mean"], ["first"]) and content.get("include_prompt", True):
         return {"pooling": ours[0]}
