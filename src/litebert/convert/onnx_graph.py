@@ -171,7 +171,10 @@ class GraphBuilder:
     # -------------------------------------------------------------------------------- whole
 
     def model(self, inputs: dict[str, Shape], outputs: dict[str, tuple[str, Shape]]) -> ModelProto:
-        """The whole: int64 inputs, float outputs by name, each with the value that it is."""
+        """The whole: int64 inputs, float outputs by name, each with the value that it is.
+
+        Weights move into it one by one, so that none is in memory twice; the builder is empty then.
+        """
         helper, kinds = self._onnx.helper, self._onnx.TensorProto
         for name, (value, _) in outputs.items():
             self.nodes.append(helper.make_node("Identity", [value], [name], name=name))
@@ -179,11 +182,12 @@ class GraphBuilder:
             self.nodes, "litebert",
             [helper.make_tensor_value_info(n, kinds.INT64, s) for n, s in inputs.items()],
             [helper.make_tensor_value_info(n, kinds.FLOAT, s) for n, (_, s) in outputs.items()],
-            initializer=list(self.weights.values()),
         )  # fmt: skip
         opset = [helper.make_opsetid("", OPSET)]
         model = helper.make_model(graph, opset_imports=opset, producer_name="litebert")
         model.ir_version = IR_VERSION
+        for name in list(self.weights):
+            model.graph.initializer.append(self.weights.pop(name))
         return model
 
     def _quantized(self, x: str) -> tuple[str, str, str]:
