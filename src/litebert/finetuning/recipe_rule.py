@@ -29,7 +29,7 @@ SMALL, PAPER = (
     768,
 )  # units: below the first an encoder is small; the paper's begin at the other
 ENOUGH_STEPS = 400
-EPOCHS = (3, 20)  # at least, at most
+EPOCHS = (3, 30)  # at least, at most
 FEW = 2_000  # examples, below which batches are small
 SMALL_RATE = 0.128  # learning rate of a small encoder, times its width
 HIGHEST_RATE = 2e-3
