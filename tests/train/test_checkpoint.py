@@ -190,7 +190,7 @@ def test_damaged_ones_do_not_push_good_ones_out(
 def test_what_a_killed_writer_left_is_removed(
     corpus: Path, killed: Path, whole: Path, preset: Preset
 ) -> None:
-    left = killed / "checkpoints" / ".00000012.abc"
+    left = killed / "checkpoints" / ".00000012.abcdefgh"
     shutil.copytree(killed / "checkpoints" / "00000009", left)
     (left / "manifest.json").unlink()
     pretrain(preset, corpus, killed)
