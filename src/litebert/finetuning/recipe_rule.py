@@ -8,9 +8,10 @@
 An encoder is small below 320 units (trained for minutes or hours), a sentence encoder where its
 folder says so (modules.json), else published: 1e-4 below 768 units, 2e-5 from there on. Numbers of
 pairs go through a bi-encoder of sentence encoders too: how alike two texts are is what they were
-trained to say. How long: at least ENOUGH_STEPS by more
-epochs, since few labels need hundreds of steps and not three epochs (Mosbach 2021). How wide: what
-holds nearly all sequences. Found by benchmarks/first_hour.py; its tables are in the log.
+trained to say. How long: at least ENOUGH_STEPS by more epochs, since few labels need hundreds of
+steps and not three epochs (Mosbach 2021). How wide: what holds nearly all sequences. Up to
+FEW_OF_A_LABEL texts a label are drawn together as pairs before the head is fitted, if the encoder's
+vectors mean something from the start (SetFit, Tunstall et al. 2022). Found by benchmarks/first_hour.py; its tables are in the log.
 """
 
 from __future__ import annotations
