@@ -10,8 +10,10 @@ folder says so (modules.json), else published: 1e-4 below 768 units, 2e-5 from t
 pairs go through a bi-encoder of sentence encoders too: how alike two texts are is what they were
 trained to say. Questions about passages bear twice the rate, as in Table 14. How long: at least
 ENOUGH_STEPS by more epochs, since few labels need hundreds of steps and not three epochs (Mosbach
-2021). How wide: what holds nearly all sequences. benchmarks/first_hour.py holds the rule against a
-grid; docs/log/fine-tuning.md says what of it was measured.
+2021). How wide: what holds nearly all sequences. Up to FEW_OF_A_LABEL texts a label are drawn
+together as pairs before the head is fitted, if the encoder's vectors mean something from the start
+(SetFit, Tunstall et al. 2022). benchmarks/first_hour.py holds the rule against a grid;
+docs/log/fine-tuning.md says what of it was measured.
 """
 
 from __future__ import annotations

@@ -358,11 +358,11 @@ class Task(Objective, Protocol[S, E, P]):
 
     def head_rows(self, model: Model, state: State, inputs: Inputs) -> tuple[Tensor, Tensor]:
         """What the head's last layer reads, a row an answer, and the answers; if `fits_head`."""
-        raise NotImplementedError
+        raise AssertionError(f"{self.kind} does not say that it has a linear head")
 
     def loss(self, outputs: Tensor, answers: Tensor) -> Term:
         """The summed loss of what the head's last layer says to such rows; if `fits_head`."""
-        raise NotImplementedError
+        raise AssertionError(f"{self.kind} does not say that it has a linear head")
 
     def chance_loss(self, features: Features) -> float | None:
         """The mean loss of one who knows only how often each answer occurs, where it is known."""
@@ -413,7 +413,7 @@ class Task(Objective, Protocol[S, E, P]):
 
     def difference(self, examples: Sequence[E], ours: Sequence[P], others: Sequence[P]) -> Interval:
         """By how much the first predictions are better (first metric); of kinds with a baseline."""
-        raise NotImplementedError
+        raise AssertionError(f"{self.kind} has no baseline")
 
     def is_better(self, scores: Scores, trivial: Scores) -> bool:
         """Whether scores are above those of the trivial predictions."""
