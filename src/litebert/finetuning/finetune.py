@@ -34,13 +34,13 @@ from litebert.finetuning.baseline import Baseline, measure_baseline
 from litebert.finetuning.choose import choose_recipe
 from litebert.finetuning.doubts import before_training
 from litebert.finetuning.feature_cache import cached_features, checksum
-from litebert.finetuning.model_card import write_finetuned_card
+from litebert.finetuning.model_card import finetuned_facts
 from litebert.finetuning.recipe import Recipe
 from litebert.finetuning.runs import FeaturedExamples, RunResult, RunSetup, run_seed
 from litebert.finetuning.search import parse_search, search_recipe
 from litebert.inference.model_folder import open_tokenizer
 from litebert.model.card import where_it_opens
-from litebert.model.folder import MODEL, find_model_folder
+from litebert.model.folder import MODEL, find_model_folder, write_card
 from litebert.model.model import Model
 from litebert.tasks.data import TaskData, open_data
 from litebert.tasks.features import Features
@@ -292,11 +292,13 @@ def _all_seeds(
         results.append(tries[-1])
     metric = setup.task.settings.metrics[0]
     best, folder = max(results, key=lambda pair: pair[0].value(metric))
-    if os.path.isdir(folder / MODEL):  # else it was the best before, and is there already
+    # A model that is not there was the best before, and is in its place already.
+    source = folder / MODEL if os.path.isdir(folder / MODEL) else out / MODEL
+    beside = measure_baseline(setup, source) if baseline else None
+    if source != out / MODEL:
         with new_folder(out / MODEL, overwrite=True) as scratch:
-            shutil.copytree(folder / MODEL, scratch, dirs_exist_ok=True)
-            write_finetuned_card(scratch, setup, best, len(results))
-    beside = measure_baseline(setup, out / MODEL) if baseline else None
+            shutil.copytree(source, scratch, dirs_exist_ok=True)
+            write_card(scratch, finetuned_facts(setup, best, len(results), beside))
     report = _report(setup, [result for result, _ in results], metric, collapses, beside)
     write_atomic(out / REPORT, json_text(asdict(report)).encode())
     save_run(out, {**run, "finished": True, "best": best.seed})

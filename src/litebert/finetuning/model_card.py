@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from litebert.base.intervals import Interval
+from litebert.finetuning.baseline import Baseline
 from litebert.finetuning.runs import RunResult, RunSetup
-from litebert.inference.run import predict_examples
 from litebert.model.card import CardFacts, CardScore
-from litebert.model.folder import write_card
-from litebert.model.model import Model
-
-Intervals = dict[str, dict[str, Interval]]  # dev set -> metric
-
-
-def write_finetuned_card(
-    folder: Path, setup: RunSetup, best: RunResult, seeds: int, baseline: str | None = None
-) -> None:
-    """Write the card of the best seed's model; `baseline` says how a plain rival does."""
-    intervals = _intervals(setup, Model.load(folder).to(setup.group.device))
-    write_card(folder, finetuned_facts(setup, best, seeds, intervals, baseline))
 
 
 def finetuned_facts(
-    setup: RunSetup, best: RunResult, seeds: int, intervals: Intervals, baseline: str | None = None
+    setup: RunSetup, best: RunResult, seeds: int, baseline: Baseline | None
 ) -> CardFacts:
-    """The facts of a finished run."""
+    """The facts of a finished run, and how a plain rival does beside it."""
     task, name = setup.task, setup.task.settings.name
     sizes = {f"{part} examples": f"{len(one.examples):,}" for part, one in setup.dev.items()}
     chosen = f"Seed {best.seed} of {seeds}, chosen by {task.settings.metrics[0]} on dev, "
@@ -33,12 +19,8 @@ def finetuned_facts(
         title=f"{name}, fine-tuned",
         notes=[f"{chosen}at step {best.step:,} of {best.steps:,}; so dev scores flatter it a bit."],
         data={"training examples": f"{len(setup.train.examples):,}", **sizes},
-        scores=[
-            CardScore(f"{part}: {metric}", value, intervals.get(part, {}).get(metric))
-            for part, scores in best.scores.items()
-            for metric, value in scores.items()
-        ],
-        baseline=baseline,
+        scores=_scores(best),
+        baseline=None if baseline is None else f"Beside {baseline.name}, {baseline.verdict}.",
         settings={
             **setup.recipe.model_dump(mode="json", exclude_none=True),
             "task": task.settings.model_dump(mode="json", exclude={"labels"}),
@@ -47,13 +29,13 @@ def finetuned_facts(
     )
 
 
-def _intervals(setup: RunSetup, model: Model) -> Intervals:
-    """95 % over examples, of the scores that choose a model."""
-    found: Intervals = {}
-    for name, part in setup.dev.items():
-        predictions = predict_examples(
-            setup.task, model, part.examples, part.features, precision=setup.recipe.precision,
-            max_tokens=setup.recipe.micro_batch_tokens,
-        )  # fmt: skip
-        found[name] = setup.task.intervals(part.examples, predictions)
+def _scores(best: RunResult) -> list[CardScore]:
+    """Every score; those of the first dev set that choose a model have an interval."""
+    first = next(iter(best.scores), None)
+    found = []
+    for part, scores in best.scores.items():
+        for metric, value in scores.items():
+            ends = best.intervals.get(metric) if part == first else None
+            interval = None if ends is None else Interval(value, *ends)
+            found.append(CardScore(f"{part}: {metric}", value, interval))
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 
 from fastapi import FastAPI, Request
@@ -10,7 +11,6 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-import litebert
 from litebert.serving import compatible, pages, routes, tools
 from litebert.serving.gate import Door, Gate
 from litebert.serving.monitoring import Monitoring
@@ -23,7 +23,7 @@ def create_app(
 ) -> Gate:
     """Everything that the service answers, behind its gate."""
     app = FastAPI(
-        title="litebert", version=litebert.__version__, docs_url=None, redoc_url=None,
+        title="litebert", version=version("litebert"), docs_url=None, redoc_url=None,
         description="Small language encoders over HTTP.",
     )  # fmt: skip
     app.state.models, app.state.door, app.state.runs = models, door, runs
