@@ -1,7 +1,7 @@
 """Early exit on a pretrained encoder: what it costs in score, what it gives in sentences a second.
 
-    python benchmarks/exits.py run --data glue --out exits            SST-2 and MRPC, three seeds
-    python benchmarks/exits.py run --data glue --out exits --tasks sts-b --set epochs=1
+    python benchmarks/exits.py run --data glue --out exits            SST-2 and STS-B, three seeds
+    python benchmarks/exits.py run --data glue --out exits --tasks mrpc --set epochs=1
 
 For each task: fine-tuned with and without exits from the same seeds (does a head at every depth
 cost full depth anything?); then, for each seed with exits, the rules of the ladder on the dev set:
@@ -184,7 +184,7 @@ def main() -> None:
     parser.add_argument("encoder", type=Path)
     parser.add_argument("--data", type=Path, required=True, help="the folder of GLUE")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--tasks", nargs="+", default=["sst-2", "mrpc"])
+    parser.add_argument("--tasks", nargs="+", default=["sst-2", "sts-b"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--set", dest="overrides", action="append", default=[])
     options = parser.parse_args()
