@@ -82,13 +82,14 @@ class Engine:
         self.tokenizer = open_tokenizer(self.folder)
         self.depth = model.config.num_hidden_layers if depth is None else depth
         model.encoder.check_depth(self.depth)
+        self.device, self.parameters = device, sum(p.numel() for p in model.parameters())
         self.model = pack_model(model.to(device), self.precision)
         self.rule = self._rule(exit)
         self._tasks: dict[str, Task] = {}  # by overflow: requests of one task go together
-        self._tokenizing = threading.Lock()  # the tokenizer remembers words
-        self._computing = threading.Lock()
+        self.tokenizing = threading.Lock()  # hold it to use the tokenizer, which remembers words
+        self.computing = threading.Lock()  # hold it to use the model
         wide = self.model.config.hidden_size >= WIDE
-        self.scheduler = Scheduler(self.model, self._computing, 512 if wide else 1024)
+        self.scheduler = Scheduler(self.model, self.computing, 512 if wide else 1024)
         weakref.finalize(self, self.scheduler.close, drain=False)
 
     # ---------------------------------------------------------------------------------- asking
@@ -160,7 +161,7 @@ class Engine:
 
     def run(self, ask: str, inputs: Any, **options: Any) -> Any:
         """One of predict, embed, fill_mask and order by its name; `order` takes pairs."""
-        job, many = self._job(ask, inputs, **options), is_many(inputs)
+        job, many = self.job(ask, inputs, **options), is_many(inputs)
         answers = self.answer(job)
         return answers if many else answers[0]
 
@@ -173,7 +174,7 @@ class Engine:
 
     def answer(self, job: Job) -> Any:
         """The answers to a job, computed here and now."""
-        with self._computing:
+        with self.computing:
             if job.rule is None:
                 return run_job(self.model, job)
             return run_stepwise(self.model, job, SLICE_TOKENS)
@@ -192,12 +193,13 @@ class Engine:
         Returns:
             A future of what the method returns. It can be cancelled until it is answered.
         """
-        job = self._job(ask, inputs, **options)
+        job = self.job(ask, inputs, **options)
         return self.scheduler.submit(job, many=is_many(inputs), deadline=deadline)
 
     # ------------------------------------------------------------------------------ making jobs
 
-    def _job(self, ask: str, inputs: Any, **options: Any) -> Job:
+    def job(self, ask: str, inputs: Any, **options: Any) -> Job:
+        """What is to be computed for some inputs; the scheduler takes it, or `answer`."""
         asks = {
             "predict": self._predict_job, "embed": self._embed_job,
             "fill_mask": self._mask_job, "order": self._order_job,
@@ -210,7 +212,7 @@ class Engine:
         wanted = options.pop("depth", None)
         depth = self.depth if wanted is None else wanted
         self.model.encoder.check_depth(depth)
-        with self._tokenizing:
+        with self.tokenizing:
             return asks[ask](listed, depth, **options)
 
     def _predict_job(

@@ -49,6 +49,7 @@ class Job:
     depth: int  # layers, at most
     rule: ExitRule | None
     finish: Callable[[Sequence[Any], IntArray], Any]  # of outputs and depths, one a sequence
+    truncated: int = 0  # inputs that lost text to fit
 
 
 def predict_job(
@@ -68,7 +69,7 @@ def predict_job(
         pairs = zip(predictions, deepest.tolist(), strict=True)
         return [replace(one, depth=depth) for one, depth in pairs]
 
-    return Job(features.batch, task, depth, rule, finish)
+    return Job(features.batch, task, depth, rule, finish, features.truncated)
 
 
 def check_overflow(
