@@ -33,6 +33,7 @@ __all__ = [
     "Preset",
     "Tokenizer",
     "__version__",
+    "bench",
     "demo",
     "embed",
     "evaluate",
@@ -68,6 +69,7 @@ HOMES = {
     "Model": "litebert.model.model",
     "Preset": "litebert.configs.schema",
     "Tokenizer": "litebert.text.tokenizer",
+    "bench": "litebert.inference.bench",
     "demo": "litebert.demos.film_reviews",
     "embed": "litebert.inference.embed",
     "evaluate": "litebert.train.evaluate",
@@ -103,6 +105,7 @@ if TYPE_CHECKING:
     from litebert.demos.film_reviews import demo
     from litebert.finetuning.finetune import finetune
     from litebert.finetuning.scoreboard import scores
+    from litebert.inference.bench import bench
     from litebert.inference.embed import embed
     from litebert.inference.engine import Engine
     from litebert.inference.predict import predict

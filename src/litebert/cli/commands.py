@@ -43,6 +43,7 @@ COMMANDS = (
     Command("predict", "predict", "tasks:predict", USE),
     Command("embed", "embed", "tasks:embed", USE),
     Command("serve", "serve", "serving:serve", USE),
+    Command("bench", "bench", "tasks:bench", USE, flags=AS_JSON),
     Command("import", "import_model", "models:import_model", MOVE, arguments=2),
     Command("export", "export_model", "models:export_model", MOVE, arguments=2),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -131,3 +132,24 @@ def embed(out: Path, **options: Any) -> None:
         vectors = litebert.embed(out=out, say=say, on_progress=on_progress, **options)
     count, width = vectors.shape
     print(f"{out}: {count:,} vectors of {width} numbers")
+
+
+def bench(as_json: bool, **options: Any) -> None:
+    """A line for each input and precision."""
+    report = litebert.bench(**options)
+    if as_json:
+        print(json.dumps(report.as_dict(), indent=2))
+        return
+    print(f"{report.model}, {report.threads} thread(s); inputs a second, latency in ms")
+    print(
+        f"{'input':16} {'precision':9} {'tokens':>6} {'depth':>5} {'one by one':>10} "
+        f"{'p50':>8} {'p95':>8} {'p99':>8} {'all at once':>11}"
+    )
+    for row in report.rows:
+        print(
+            f"{row.input[:16]:16} {row.precision:9} {row.tokens:6.1f} {row.depth:5.1f} "
+            f"{row.one_at_a_time:10.1f} {row.p50:8.2f} {row.p95:8.2f} {row.p99:8.2f} "
+            f"{row.all_at_once:11.1f}"
+        )
+    if options.get("out") is not None:
+        print(f"{options['out']}: the same as a picture")

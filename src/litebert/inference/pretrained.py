@@ -124,6 +124,11 @@ def embed_job(
     return Job(sequences.batch(), vectors, depth, None, finish, truncated)
 
 
+def vectors_job(batch: Batch, depth: int) -> Job:
+    """[CLS] of sequences at hand."""
+    return Job(batch, _Vectors("first", False), depth, None, lambda outputs, depths: list(outputs))
+
+
 def _prompted(texts: Sequence[str], settings: SentenceEncoderSettings) -> list[str]:
     whole = [settings.prompt + text for text in texts]
     return [text.lower() for text in whole] if settings.lower_case else whole
