@@ -12,6 +12,9 @@ TRAIN = "3  Pretrain"
 USE = "4  Fine-tune and use"
 MOVE = "5  Move models in and out"
 GROUPS = {"tokenizer": "Train a tokenizer, or see what one does."}
+DEMO = {
+    "demo": "Serve the demo's model of film reviews; it is trained in a minute if there is none."
+}
 AS_JSON = {"as_json": "Print JSON instead of text."}
 
 
@@ -42,7 +45,7 @@ COMMANDS = (
     Command("scores", "scores", "tasks:scores", USE),
     Command("predict", "predict", "tasks:predict", USE),
     Command("embed", "embed", "tasks:embed", USE),
-    Command("serve", "serve", "serving:serve", USE),
+    Command("serve", "serve", "serving:serve", USE, flags=DEMO),
     Command("bench", "bench", "tasks:bench", USE, flags=AS_JSON),
     Command("import", "import_model", "models:import_model", MOVE, arguments=2),
     Command("export", "export_model", "models:export_model", MOVE, arguments=2),

@@ -1,13 +1,36 @@
-"""Serve: what the command says while it runs."""
+"""Serve: what the command says while it runs, and the demo's model where there is no other."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import typer
+
 import litebert
+from litebert.cli.progress import say
+from litebert.cli.training import STOPPED
+from litebert.demos.film_reviews import CLASSIFIER
+
+DEMO_FOLDER, DEMO_BUDGET = Path("demo"), "60s"
 
 
-def serve(**options: Any) -> None:
+def serve(models: Sequence[str], demo: bool, **options: Any) -> None:
     """Runs until it is stopped; what there is to know goes to the terminal."""
-    litebert.serve(say=lambda text: print(text, file=sys.stderr, flush=True), **options)
+    chosen = [*models, *([_demo_model()] if demo else [])]
+    litebert.serve(chosen, say=say, **options)
+
+
+def _demo_model() -> str:
+    """The newest classifier of a demo, or that of a short one."""
+    if not (found := list(DEMO_FOLDER.glob(f"*/{CLASSIFIER}/model"))):
+        from litebert.cli.demo import TerminalView
+
+        if litebert.demo(out=DEMO_FOLDER, budget=DEMO_BUDGET, callbacks=TerminalView()) is None:
+            print("litebert: stopped; run the same command to resume", file=sys.stderr)
+            raise typer.Exit(STOPPED)
+        found = list(DEMO_FOLDER.glob(f"*/{CLASSIFIER}/model"))
+    newest = max(found, key=lambda path: path.stat().st_mtime)
+    return f"{CLASSIFIER}={newest.parent}"

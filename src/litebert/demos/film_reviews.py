@@ -55,7 +55,9 @@ SAVINGS = {  # what the layers share, and whether the embeddings are factorised
     "without sharing": ("none", True),
     "without either, as BERT": ("none", False),
 }
-COMMANDS = """litebert predict {sentiment} --input YOUR.csv --out predictions.jsonl
+CLASSIFIER = "sentiment"  # the folder of the best one, to play with
+COMMANDS = """litebert serve {sentiment}      # in the browser
+litebert predict {sentiment} --input YOUR.csv --out predictions.jsonl
 litebert evaluate {run} --corpus {corpus}
 litebert plot {run} --out curves.png
 litebert demo --budget 1h                              more of everything
@@ -194,7 +196,7 @@ class _Demo:
         folder = self.home / "comparison"
         with self.view.comparing(plan.count(len(arms))) as progress:
             cells = compare(arms, plan, folder, progress)
-        _keep_best(cells[-1], folder, self.home / "sentiment")
+        _keep_best(cells[-1], folder, self.home / CLASSIFIER)
         return cells
 
     def _collect(self, cells: list[Cell]) -> Findings:
@@ -213,7 +215,7 @@ class _Demo:
 
     def _report(self, found: Findings) -> None:
         commands = COMMANDS.format(
-            sentiment=self.home / "sentiment", run=self.pretrained, corpus=self.corpus
+            sentiment=self.home / CLASSIFIER, run=self.pretrained, corpus=self.corpus
         )
         text = render_report(found, read_metrics(self.pretrained), commands)
         write_atomic(self.home / "findings.json", json_text(found.as_dict()).encode())

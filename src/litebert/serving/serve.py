@@ -37,7 +37,7 @@ class Wanted:
 
 
 def serve(
-    models: Sequence[str | Path],
+    models: Sequence[str | Path] = (),
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
