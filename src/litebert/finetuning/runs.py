@@ -15,7 +15,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from litebert.base.budget import Budget
 from litebert.base.errors import DivergedError, FormatError
@@ -44,6 +46,7 @@ from litebert.train.step import TrainingStep
 
 RESULT = "result.json"
 REMEMBERED = 10  # lines of metrics.jsonl, of about a hundred
+Score = Annotated[float, Field(ge=-1e6, le=1e6)]  # as a file may have it: finite, and no more
 UNMOVED = 0.98  # a loss above this fraction of that of chance has not moved
 
 
@@ -76,7 +79,7 @@ class RunResult:
 
     seed: int
     learning_rate: float
-    scores: dict[str, Scores]  # by dev set, at the best evaluation
+    scores: dict[str, dict[str, Score]]  # by dev set, at the best evaluation
     step: int  # of the best evaluation
     steps: int
     tokens: int
