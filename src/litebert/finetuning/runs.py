@@ -16,7 +16,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from litebert.base.budget import Budget
 from litebert.base.errors import DivergedError, FormatError
@@ -52,6 +54,7 @@ from litebert.train.step import TrainingStep
 
 RESULT = "result.json"
 REMEMBERED = 10  # lines of metrics.jsonl, of about a hundred
+Score = Annotated[float, Field(ge=-1e6, le=1e6)]  # as a file may have it: finite, and no more
 UNMOVED = 0.98  # a loss above this fraction of that of chance has not moved
 
 
@@ -94,7 +97,7 @@ class RunResult:
 
     seed: int
     learning_rate: float
-    scores: dict[str, Scores]  # by dev set, at the evaluation that is kept
+    scores: dict[str, dict[str, Score]]  # by dev set, at the evaluation that is kept
     intervals: dict[str, list[float]]  # 95 %, over the first dev set's examples, by metric
     step: int  # of the evaluation that is kept
     steps: int
