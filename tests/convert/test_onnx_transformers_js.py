@@ -19,11 +19,14 @@ import torch
 import litebert
 from litebert.model.model import Model
 from litebert.text.tokenizer import load_tokenizer
+from litebert.text.training import train_from_sentences
 from tests.convert.test_onnx_parity import make_model
 from tests.tasks.small import sentence, write_start
+from tests.text.conftest import KINDS, NORMALIZATIONS, SENTENCES, many_sentences
 
 SCRIPT = Path(__file__).with_name("transformers_js.mjs")
 NODE_MODULES = Path(os.environ.get("LITEBERT_NODE_MODULES", "node_modules")).resolve()
+SIZES = {"sentencepiece": 260, "wordpiece": 500, "bpe": 400}
 TEXT, QUESTION, PASSAGE = sentence(1), sentence(2, 3), sentence(3, 8)
 
 pytestmark = [
@@ -70,6 +73,16 @@ def ours(root: Path, head: str, *texts: str) -> tuple[Model, Any]:
         ids, types = [*ids, *other, sep], [*types, *[1] * (len(other) + 1)]
     with torch.no_grad():
         return model, model(torch.tensor([ids]), segments=torch.tensor([types]))
+
+
+@pytest.mark.parametrize("normalization", NORMALIZATIONS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_tokenizers_give_our_ids(kind: str, normalization: str, tmp_path: Path) -> None:
+    tokenizer = train_from_sentences(many_sentences(), kind, SIZES[kind], normalization)
+    tokenizer.save(tmp_path / "tokenizer")
+    found = ask(tmp_path, "tokenizer", "ids", SENTENCES)
+    cls, sep = tokenizer.special.cls, tokenizer.special.sep
+    assert found == [[cls, *tokenizer.encode(text), sep] for text in SENTENCES]
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("fp32", 1e-4), ("q8", 0.05)])

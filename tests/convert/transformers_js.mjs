@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 const [root, jobs] = [process.argv[2], JSON.parse(process.argv[3])];
 const require = createRequire(join(process.env.LITEBERT_NODE_MODULES, "x.js"));
 const load = (name) => import(pathToFileURL(require.resolve(name)).href);
-const { AutoTokenizer, AutoModel, env, pipeline } = await load("@huggingface/transformers");
+const { AutoTokenizer, env, pipeline } = await load("@huggingface/transformers");
 env.localModelPath = root;
 env.allowRemoteModels = false;
 
@@ -31,7 +31,13 @@ async function inWasm(job) {
   return { dims: output.dims, data: Array.from(output.data) };
 }
 
+async function ids(job) {
+  const tokenizer = await AutoTokenizer.from_pretrained(job.folder);
+  return job.inputs.map((text) => Array.from(tokenizer(text).input_ids.data, Number));
+}
+
 async function ask(job) {
+  if (job.task === "ids") return ids(job);
   if (job.task === "wasm") return inWasm(job);
   const asked = await pipeline(job.task, job.folder, { dtype: job.dtype, device: "cpu" });
   const answer = await asked(...job.inputs);

@@ -21,6 +21,7 @@ from litebert.text.normalization import character_ranges, combining_class
 
 SETTINGS_KEY = "litebert"
 FORMAT_VERSION = 1
+MOST_MARKS = 8  # and one less behind a letter, before the sigma that ends a word
 
 
 def tokenizer_json(backend: Backend, normalization: str) -> str:
@@ -95,9 +96,14 @@ def _replace(pattern: str, content: str) -> Any:
 
 
 def _lower_case() -> list[Any]:
-    """Python's lower case: a sigma that ends a word has a form of its own."""
-    before, after = r"(?<=\p{Cased})\p{Case_Ignorable}*\K", r"(?!\p{Case_Ignorable}*\p{Cased})"
-    return [_replace(f"{before}Σ{after}", "ς"), normalizers.Lowercase()]
+    """Python's lower case: a sigma that ends a word has a form of its own.
+
+    A letter comes before, perhaps with marks behind it. They are alternatives because no form for
+    any number of marks is understood both by this library and by JavaScript, for browsers.
+    """
+    before = "|".join(r"\p{Cased}" + r"\p{Case_Ignorable}" * count for count in range(MOST_MARKS))
+    after = r"\p{Case_Ignorable}*\p{Cased}"
+    return [_replace(f"(?<={before})Σ(?!{after})", "ς"), normalizers.Lowercase()]
 
 
 def _collapse_spaces() -> list[Any]:
