@@ -129,6 +129,7 @@ def test_a_budget_is_told_in_every_unit_known(say: Any) -> None:
         "steps": 1_000,
         "flops": 32_000 * by_steps["training_flops"],
         "seconds": None,
+        "passes": None,
     }
 
 

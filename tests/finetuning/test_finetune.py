@@ -110,7 +110,7 @@ def test_own_file_seeds_predictions_and_votes(start: Path, tmp_path: Path) -> No
     new = tmp_path / "new.csv"
     new.write_text("text\n" + "\n".join(sentence(i) for i in range(3)) + "\n")
     one = predict([tmp_path / "out"], new)
-    assert [set(row.to_json()) for row in one] == [{"id", "label", "probabilities"}] * 3
+    assert [set(row.to_json()) for row in one] == [{"id", "text", "label", "probabilities"}] * 3
     seeds = [tmp_path / "out" / f"seed-{i}" for i in (1, 2)]
     first, second, both = (predict(folders, new) for folders in ([seeds[0]], [seeds[1]], seeds))
     for a, b, merged in zip(first, second, both, strict=True):

@@ -139,10 +139,12 @@ def finetune(
         task: cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli, squad-1.1, squad-2.0, race or
             ner; or for files of your own: classify, pair, regress, tag, qa or choice.
         out: The run's folder; the best seed's model is in its subfolder `model`.
-        data: The folder of a published task's files.
-        train: Your examples: .csv, .tsv, .jsonl or .parquet; .json like SQuAD's; CoNLL's columns.
+        data: The folder of a published task's files, or of yours, named train and dev (or valid).
+        train: Your examples: .csv, .tsv, .jsonl, .json or .parquet; .json like SQuAD's; CoNLL's
+            columns; a folder of such files named train and dev; "-" for standard input.
         dev: Examples to evaluate on; without them a tenth of `train` is held out.
-        columns: Which column of a table is what, where names do not say so: text=body.
+        columns: Which column of a table is what, where names do not say so: text=body, or text=0
+            by its number.
         level: Of RACE: middle, high or all.
         repair: Move SQuAD's answers that are not at their offset to the nearest place.
         recipe: paper (Table 14) or a TOML file; without it, one that fits the data and the model.
