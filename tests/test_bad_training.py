@@ -572,6 +572,8 @@ def test_a_run_that_is_under_way(
     refused: Refused, finished: Path, corpus: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(finished, tmp_path / "run")
+    description = json.loads((tmp_path / "run" / "run.json").read_text())
+    (tmp_path / "run" / "run.json").write_text(json.dumps({**description, "finished": False}))
     before = snapshot(tmp_path / "run")
     with lock_folder(tmp_path / "run", "litebert pretrain"):
         sentence = refused(*arguments(ALBERT, corpus, tmp_path / "run"))

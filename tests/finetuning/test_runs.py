@@ -184,7 +184,7 @@ def test_a_model_without_a_tokenizer(start: Path, tmp_path: Path) -> None:
 
 
 def test_a_model_that_was_never_tuned(start: Path, tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="names no task"):
+    with pytest.raises(SettingsError, match="not fine-tuned"):
         predict([start], table(tmp_path / "new.csv", "text", "w1q"))
 
 

@@ -214,7 +214,8 @@ def _build_run(folder: Folder) -> None:
     scores = {"dev": {"accuracy": 0.5, "f1": 0.25}}
     result = {
         "seed": 1, "learning_rate": 1e-4, "scores": scores, "step": 1, "steps": 2, "tokens": 3,
-        "loss": 0.5, "collapsed": None, "seconds": 1.0,
+        "loss": 0.5, "collapsed": None, "seconds": 1.0, "doubt": None,
+        "intervals": {"accuracy": [0.4, 0.6]},
     }  # fmt: skip
     report = {
         "task": "sst-2", "metric": "accuracy", "seeds": [result, result], "mean": 0.5,

@@ -10,10 +10,11 @@ import pytest
 
 from litebert.base.errors import FormatError, SettingsError
 from litebert.finetuning.finetune import FinetuneReport, finetune_examples
-from litebert.inference.embed import embed_texts, settings_for
+from litebert.inference.embed import embed_texts
 from litebert.inference.evaluate import evaluate_task
 from litebert.inference.model_folder import open_tokenizer, task_of
 from litebert.inference.predict import predict
+from litebert.inference.pretrained import embed_settings
 from litebert.model.model import Model
 from litebert.tasks.data import TaskData
 from litebert.tasks.questions import QuestionExample
@@ -110,9 +111,9 @@ def test_vectors_of_a_model_with_few_positions(start: Path) -> None:
     model, tokenizer = Model.load(start), open_tokenizer(start)
     texts = [sentence(1, 100), sentence(2)]
     short, long = (
-        embed_texts(model, tokenizer, texts, settings_for(model, start, max_length=n))
+        embed_texts(model, tokenizer, texts, embed_settings(model, start, max_length=n))
         for n in (64, 128)
     )
     assert (short == long).all()
     with pytest.raises(SettingsError, match=r"max_length = 2: .* greater than or equal to 3"):
-        settings_for(model, start, max_length=2)
+        embed_settings(model, start, max_length=2)

@@ -19,8 +19,9 @@ from sentence_transformers.sentence_transformer.modules import Dense, Normalize,
 import litebert
 from litebert.base.errors import FormatError, SettingsError
 from litebert.finetuning.finetune import finetune_examples
-from litebert.inference.embed import embed_texts, settings_for
+from litebert.inference.embed import embed_texts
 from litebert.inference.model_folder import open_tokenizer, task_of
+from litebert.inference.pretrained import embed_settings
 from litebert.inference.run import predict_examples
 from litebert.model.folder import EXTRA_WEIGHTS, WEIGHTS
 from litebert.model.sentence_encoder import SentenceEncoderSettings
@@ -52,7 +53,7 @@ def theirs(folder: Path) -> np.ndarray:
 def ours(folder: Path, start: Path) -> np.ndarray:
     """With our tokenizer: what transformers saves of it, tokenizer.json alone, does not open."""
     model = litebert.Model.load(folder)
-    return embed_texts(model, open_tokenizer(start), TEXTS, settings_for(model, folder))
+    return embed_texts(model, open_tokenizer(start), TEXTS, embed_settings(model, folder))
 
 
 @pytest.mark.parametrize(
@@ -184,7 +185,7 @@ def test_modules_that_we_do_not_have_are_said(
         ours(tmp_path / "theirs", start)
     model = litebert.import_model(tmp_path / "theirs", tmp_path / "in")
     assert not (tmp_path / "in" / "modules.json").exists()
-    assert settings_for(model, tmp_path, pooling="mean").pooling == "mean"
+    assert embed_settings(model, tmp_path, pooling="mean").pooling == "mean"
 
 
 def test_a_dense_layer_that_is_no_classifier_any_more(start: Path, tmp_path: Path) -> None:

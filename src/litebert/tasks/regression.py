@@ -17,13 +17,14 @@ from torch import Tensor
 from litebert.base.batches import Batch
 from litebert.base.errors import FormatError
 from litebert.model.model import Model
+from litebert.tasks.examples import BETWEEN_TEXTS
 from litebert.tasks.features import Features
 from litebert.tasks.metrics.correlation import CORRELATION_METRICS
 from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role, candidates
 from litebert.tasks.readers.rows import Row
 from litebert.tasks.readers.text_file import Say
 from litebert.tasks.source import Value
-from litebert.tasks.task import BETWEEN_TEXTS, Prediction, Term
+from litebert.tasks.task import Prediction, Term
 from litebert.tasks.texts import (
     LABEL,
     PAIR,

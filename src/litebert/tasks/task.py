@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
 
@@ -20,7 +20,7 @@ from pydantic import Field, field_validator
 from torch import Tensor
 
 from litebert.base.batches import Batch
-from litebert.base.errors import FormatError, SettingsError
+from litebert.base.errors import SettingsError
 from litebert.base.intervals import Interval
 from litebert.base.ragged import IntArray
 from litebert.base.settings import Settings
@@ -30,12 +30,9 @@ from litebert.model.layout import State
 from litebert.model.model import Model
 from litebert.model.objective import ACCURACY, Objective, Term
 from litebert.model.sentence_encoder import SentenceEncoderSettings
+from litebert.tasks.examples import E, ReadsExamples
 from litebert.tasks.features import Features
-from litebert.tasks.readers.column_mapping import ColumnMapping, Role, candidates, map_columns
-from litebert.tasks.readers.headers import columns_by_content
-from litebert.tasks.readers.rows import Row, Table, map_rows, read_table
-from litebert.tasks.readers.text_file import Say, quiet
-from litebert.tasks.source import DataSource, Value
+from litebert.tasks.readers.text_file import Say
 from litebert.text.tokenizer import Tokenizer
 
 Output = NDArray[np.floating]  # of one sequence
@@ -44,7 +41,6 @@ Scores = dict[str, float]
 Form = Literal["text", "pair", "words", "passage", "options"]  # what an example asks about
 EXIT_RULES = ("depth", "patience", "confidence")  # of kinds that say how likely labels are
 SHOWN = 10  # weights of labels
-BETWEEN_TEXTS = "|||"  # of an example of several texts that is given as one
 TASK_KEY = "litebert_task"  # where a model folder's config.json keeps the settings
 
 
@@ -94,30 +90,16 @@ class Prediction:
         return {name: str(value) for name, value in own.items()}
 
 
-class AnyExample(Protocol):
-    """What examples of all kinds have; they are frozen dataclasses of plain values."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def where(self) -> str:
-        """File and line, for messages; "" where it is not known."""
-        ...
-
-
 S = TypeVar("S", bound=TaskSettings)
-E = TypeVar("E", bound=AnyExample)
 P = TypeVar("P", bound=Prediction)
 
 
-class Task(Objective, Protocol[S, E, P]):
+class Task(Objective, ReadsExamples[E], Protocol[S, E, P]):
     """One kind of task. Pure: everything that an instance knows is in its settings.
 
     It is also the objective that fine-tuning trains (`count`, `reads`, `term`).
     """
 
-    kind: ClassVar[str]  # its name on the command line and in the registry
     settings_class: ClassVar[type[TaskSettings]]
     noun: ClassVar[str] = "examples"  # what messages call them
     example_input: ClassVar[Any] = "The ferry was late, but the crossing was calm."  # to show
@@ -128,7 +110,6 @@ class Task(Objective, Protocol[S, E, P]):
     contrasts: ClassVar[bool] = (
         False  # the vectors of examples with the same label can be drawn near
     )
-    plain_columns: ClassVar[tuple[str, ...]] = ()  # of an example that is given as texts alone
     has_word_columns: ClassVar[bool] = False  # whether predictions can be written as CoNLL's
     weight, counters, count_offset = 1.0, ACCURACY, 0
     name: str  # that of the settings, as metrics.jsonl names the loss
@@ -143,122 +124,7 @@ class Task(Objective, Protocol[S, E, P]):
         """How sentence-transformers makes vectors with a model of this task, if it should."""
         return None
 
-    # ----------------------------------------- examples, from users' files or as they are given
-
-    @classmethod
-    def roles(cls, columns: Sequence[str], given: ColumnMapping) -> tuple[Role, ...]:
-        """What the columns of a table may be; `given` by the user, perhaps a few only."""
-        ...
-
-    @classmethod
-    def from_table(cls, table: Table, *, labelled: bool, say: Say) -> list[E]:
-        """An example for each row; `labelled` ones must have their labels."""
-        ...
-
-    @classmethod
-    def read_table(
-        cls, path: Path, given: ColumnMapping, *, labelled: bool, say: Say
-    ) -> tuple[list[E], ColumnMapping]:
-        """The examples of a table or a text file, and the columns they came from."""
-        table = cls.open_table(path, given, labelled=labelled, say=say)
-        return cls.map_table(table, given, labelled=labelled, say=say)
-
-    @classmethod
-    def open_table(cls, path: Path, given: ColumnMapping, *, labelled: bool, say: Say) -> Table:
-        """The rows of a table, or the lines of a text file where no labels are needed."""
-        table = read_table(path, lambda names: cls.known_names(names, given), given, say)
-        if table.is_plain and labelled:
-            raise FormatError(
-                f"{path}: a text a line, without labels; give a table (.csv, .tsv, .jsonl, …) that "
-                "has them"
-            )
-        return table
-
-    @classmethod
-    def known_names(cls, names: Sequence[str], given: ColumnMapping) -> list[str]:
-        """Those of some names that may be columns of a table of this kind."""
-        ways = (way for role in cls.roles(names, given) for way in candidates(role, names))
-        return [name for way in ways for columns in way.values() for name in columns]
-
-    @classmethod
-    def map_table(
-        cls, table: Table, given: ColumnMapping, *, labelled: bool, say: Say,
-        refused: list[str] | None = None,
-    ) -> tuple[list[E], ColumnMapping]:  # fmt: skip
-        """The examples of a table's rows, and the columns they came from.
-
-        A bad row stops it, unless there is a list of what was `refused`.
-        """
-        roles = cls.roles(table.columns, given)
-        if table.headerless and not given.columns:
-            records = [list(row.values.values()) for row in table.rows]
-            given = columns_by_content(table.path, records, roles)
-            say(f"{table.path}: columns guessed by their content: {given.listed()}")
-        columns = map_columns(table.path, cls.kind, table.columns, roles, given, labelled=labelled)
-        table = map_rows(table, columns, say, id_told="id" in given.columns)
-        if refused is not None:
-            table = cls._good_rows(table, refused, labelled=labelled)
-        return cls.from_table(table, labelled=labelled, say=say), table.rows[0].columns
-
-    @classmethod
-    def _good_rows(cls, table: Table, refused: list[str], *, labelled: bool) -> Table:
-        good = []
-        for row in table.rows:
-            try:
-                cls.from_table(replace(table, rows=[row]), labelled=labelled, say=quiet)
-            except FormatError as error:
-                refused.append(str(error))
-            else:
-                good.append(row)
-        if not good:
-            raise FormatError(refused[0])
-        return replace(table, rows=good)
-
-    @classmethod
-    def read_file(cls, path: Path, source: DataSource, *, labelled: bool, say: Say) -> list[E]:
-        """The examples of a user's file, in any format that the kind reads."""
-        if source.repair:
-            raise SettingsError(f"--repair: {path} is not a SQuAD file, which it is for")
-        table = cls.open_table(path, source.columns, labelled=labelled, say=say)
-        examples, columns = cls.map_table(
-            table, source.columns, labelled=labelled, say=say, refused=source.refused
-        )
-        guessed = columns.without(*source.columns.columns)
-        if guessed.columns and not table.headerless and not table.is_plain:
-            say(
-                f"{path}: columns guessed by their names: {guessed.listed()} "
-                "(--column ROLE=NAME to change)"
-            )
-        return examples
-
-    @classmethod
-    def read_values(cls, source: DataSource, *, labelled: bool, say: Say) -> list[E]:
-        """The examples that a caller gives instead of a file."""
-        values = [
-            cls.columns_of(one, f"text {n:,}") for n, one in enumerate(source.values or (), 1)
-        ]
-        if not values:
-            raise SettingsError("no texts are given; there must be at least one")
-        rows = [Row(f"text {number:,}", one) for number, one in enumerate(values, 1)]
-        names = tuple(dict.fromkeys(name for one in values for name in one))
-        table = Table("the texts that are given", names, rows)
-        return cls.map_table(table, source.columns, labelled=labelled, say=say)[0]
-
-    @classmethod
-    def columns_of(cls, value: Value, where: str) -> dict[str, Any]:
-        """An example that is given as a text, as several, or by its columns, as a table has it."""
-        if isinstance(value, Mapping):
-            return dict(value)
-        several = len(cls.plain_columns) > 1
-        parts = value.split(BETWEEN_TEXTS) if isinstance(value, str) and several else value
-        texts = [parts] if isinstance(parts, str) else [part.strip() for part in parts]
-        if len(texts) != len(cls.plain_columns):
-            listed = (
-                " and ".join(cls.plain_columns) or "columns by their names, in a file or a dict"
-            )
-            hint = f", with {BETWEEN_TEXTS} between them" if several else ""
-            raise SettingsError(f"{where}: {len(texts)} given; {cls.kind} needs {listed}{hint}")
-        return dict(zip(cls.plain_columns, texts, strict=True))
+    # ------------------------------------------- examples (how they are read is in examples.py)
 
     @classmethod
     def settings_for(cls, examples: Sequence[E], path: Path) -> S:
