@@ -175,3 +175,13 @@ def test_a_model_goes_in_and_out_through_every_format(
     assert not any(report.values()), report
     for key, tensor in theirs.items():
         assert torch.equal(again.state_dict()[key], tensor), key
+
+
+def test_brackets_in_help_are_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    assert run(monkeypatch, "embed", "--help") == 0
+    assert "its [CLS]" in capsys.readouterr().out
+    assert run(monkeypatch, "prepare", "--help") == 0
+    assert "[[links]], &nbsp;, <br>, <ref>" in " ".join(capsys.readouterr().out.split())
