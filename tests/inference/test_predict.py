@@ -76,17 +76,17 @@ def test_a_model_of_squad_2_says_that_there_is_no_answer(start: Path, tmp_path: 
     task = task_of(model, tmp_path)
     assert task.settings.threshold is not None
     source = squad_file(tmp_path / "mine.json", examples)
-    said = predict([tmp_path / "out"], source, submission=tmp_path / "sent")
+    said = predict([tmp_path / "out"], source, submission=tmp_path / "sent", precision="fp32")
     expected = ["" if example.impossible else example.answers[0].text for example in examples]
     assert [one.text for one in said] == expected
     assert all(one.candidates for one in said)  # what it would have said
     sent = json.loads((tmp_path / "sent" / "predictions.json").read_text())
     assert list(sent.values()) == expected
-    report = evaluate_task([tmp_path / "out"], source)
+    report = evaluate_task([tmp_path / "out"], source, precision="fp32")
     assert report.scores["NoAns_exact"] == 1
     assert report.scores["exact"] == report.scores["best_exact"] == 1
     assert (report.intervals["f1"].low, report.intervals["f1"].high) == (1, 1)
-    both = predict([tmp_path / "out", tmp_path / "out" / "model"], source)
+    both = predict([tmp_path / "out", tmp_path / "out" / "model"], source, precision="fp32")
     assert [one.text for one in both] == expected
 
 

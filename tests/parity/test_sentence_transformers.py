@@ -205,6 +205,7 @@ def test_a_dense_layer_that_is_no_classifier_any_more(start: Path, tmp_path: Pat
 def test_a_bad_list_of_modules(content: str, problem: str, start: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(start, tmp_path / "copy"))
     (folder / "modules.json").write_text(content)
+    (folder / "manifest.json").unlink()
     with pytest.raises(FormatError, match=problem):
         litebert.Model.load(folder)
 

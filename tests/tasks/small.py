@@ -128,6 +128,7 @@ TASKS: dict[str, tuple[TaskSettings, list[Any], str]] = {
 
 def recipe(name: str, steps: int = 150) -> Recipe:
     return Recipe(
+        precision="fp32",  # as on every machine
         steps=steps, batch_size=8, learning_rate=3e-3, classifier_dropout=0.0, dropout=0.0,
         max_length=32, evaluations=1, pooling="mean" if name.endswith("mean") else "first",
         bi_encoder=name.endswith("bi-encoder"), conditional_head=name.endswith("conditional"),

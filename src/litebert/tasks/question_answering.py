@@ -41,6 +41,8 @@ from litebert.tasks.source import DataSource
 from litebert.tasks.spans import (
     beam_spans,
     conditional_term,
+    most_context,
+    span_of,
     span_term,
     spans_from_beams,
     spans_from_scores,
@@ -216,7 +218,7 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
                 label = _target(example, places, begin, end, before)
                 sequences.add(number, label, question, ids[begin:end])
                 offsets.append(_in_sequence(places[begin:end], before))
-                owned.append(_in_sequence(_most_context(windows, place), before))
+                owned.append(_in_sequence(most_context(windows, place), before))
         extras = {"offsets": np.concatenate(offsets), "owned": np.concatenate(owned)}
         return Features(sequences.batch(), truncated, windowed, extras)
 
@@ -389,26 +391,7 @@ def nearest_sentence(question: str, passage: str) -> tuple[int, str]:
     return sentences[int(np.argmax(shared))] if sentences else (0, "")
 
 
-def span_of(places: NDArray[np.int32], start: int, end: int) -> tuple[int, int]:
-    """The tokens that hold the characters start..end of a passage."""
-    first = int(np.searchsorted(places[:, 1], start, side="right"))
-    last = int(np.searchsorted(places[:, 0], end, side="left")) - 1
-    return first, last
-
-
 def _in_sequence(values: NDArray[Any], before: int) -> NDArray[Any]:
     """Values of a window's tokens, with zeros for the tokens before and the [SEP] after them."""
     widths = [(before, 1)] + [(0, 0)] * (values.ndim - 1)
     return np.pad(values, widths)
-
-
-def _most_context(windows: Sequence[tuple[int, int]], number: int) -> NDArray[np.bool_]:
-    """Which tokens of a window no other window shows with more context (BERT's max-context)."""
-    begin, end = windows[number]
-    tokens = np.arange(begin, end)
-    scores = []
-    for first, last in windows:
-        context = np.minimum(tokens - first, last - 1 - tokens) + 0.01 * (last - first)
-        inside = (tokens >= first) & (tokens < last)
-        scores.append(np.where(inside, context, -np.inf))
-    return np.argmax(scores, 0) == number

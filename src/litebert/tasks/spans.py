@@ -8,6 +8,7 @@ Shapes: B sequences, T tokens, K beams.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -131,3 +132,22 @@ def spans_from_beams(
         if fits:
             spans.append(Span(score, first, last))
     return sorted(spans, key=lambda span: -span.score), float(output[0, 2])
+
+
+def span_of(places: NDArray[np.int32], start: int, end: int) -> tuple[int, int]:
+    """The tokens that hold the characters start..end of a passage."""
+    first = int(np.searchsorted(places[:, 1], start, side="right"))
+    last = int(np.searchsorted(places[:, 0], end, side="left")) - 1
+    return first, last
+
+
+def most_context(windows: Sequence[tuple[int, int]], number: int) -> NDArray[np.bool_]:
+    """Which tokens of a window no other window shows with more context (BERT's max-context)."""
+    begin, end = windows[number]
+    tokens = np.arange(begin, end)
+    scores = []
+    for first, last in windows:
+        context = np.minimum(tokens - first, last - 1 - tokens) + 0.01 * (last - first)
+        inside = (tokens >= first) & (tokens < last)
+        scores.append(np.where(inside, context, -np.inf))
+    return np.argmax(scores, 0) == number
