@@ -82,7 +82,7 @@ def test_a_frozen_encoder_stays_and_its_head_answers(
     report = tune(start, tmp_path / "out", how, name)
     assert (report.seeds[0].steps, report.seeds[0].tokens) == (0, 0)
     assert report.seeds[0].collapsed is None
-    assert report.best > 0.9
+    assert report.best > 0.8
     before, after = Model.load(start).state_dict(), Model.load(tmp_path / "out/model").state_dict()
     for tensor in (tensor for tensor in after if tensor.startswith("encoder.")):
         assert torch.equal(before[tensor], after[tensor])

@@ -123,9 +123,11 @@ def test_the_calibration_tells_what_the_rules_give(tuned: tuple[str, Path]) -> N
     assert calibration.rows[-1].rule == f"depth={LAYERS}"
     for row in calibration.rows:
         rule = parse_exit(row.rule, task, None)
-        predictions = predict_examples(task, model, examples, features, rule=rule)
+        predictions = predict_examples(task, model, examples, features, rule=rule, precision="fp32")
         assert task.score(examples, predictions)[calibration.metric] == pytest.approx(row.score)
-        depths = [len(one) for one in run_depths(task, model, features.batch, rule)]
+        depths = [
+            len(one) for one in run_depths(task, model, features.batch, rule, precision="fp32")
+        ]
         assert row.mean_depth == pytest.approx(np.mean(depths))
 
 

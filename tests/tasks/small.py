@@ -13,7 +13,7 @@ from litebert.model.model import Model
 from litebert.tasks.multiple_choice import ChoiceExample
 from litebert.tasks.questions import Answer, QuestionExample
 from litebert.tasks.registry import find_kind
-from litebert.tasks.tagging import TaggedExample
+from litebert.tasks.tagged import TaggedExample
 from litebert.tasks.task import TaskSettings
 from litebert.tasks.texts import TextExample
 from litebert.text.tokenizer import load_tokenizer

@@ -10,7 +10,8 @@ from litebert.base.errors import FormatError
 from litebert.tasks.readers.conll import read_conll
 from litebert.tasks.readers.text_file import Say, quiet
 from litebert.tasks.source import DataSource
-from litebert.tasks.tagging import TaggedExample, Tagging
+from litebert.tasks.tagged import TaggedExample
+from litebert.tasks.tagging import Tagging
 
 CONLL = """-DOCSTART- -X- -X- O
 

@@ -19,7 +19,7 @@ from litebert.tasks.features import Features, join_features
 from litebert.tasks.question_answering import QuestionAnswering, QuestionSettings
 from litebert.tasks.questions import Answer, QuestionExample
 from litebert.tasks.registry import load_task
-from litebert.tasks.tagging import TaggedExample
+from litebert.tasks.tagged import TaggedExample
 from litebert.tasks.texts import TextExample, fit_pair
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from tests.corpus.stores import write_pieces, write_wordpiece

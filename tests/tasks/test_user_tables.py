@@ -25,7 +25,7 @@ from litebert.tasks.readers import text_file
 from litebert.tasks.readers.column_mapping import ColumnMapping, GivenColumns
 from litebert.tasks.readers.text_file import Say, quiet
 from litebert.tasks.registry import KINDS, find_kind
-from litebert.tasks.tagging import TaggedExample
+from litebert.tasks.tagged import TaggedExample
 from litebert.tasks.texts import TextExample
 
 

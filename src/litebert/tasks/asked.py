@@ -71,6 +71,11 @@ def fields_of(
     return {name: value[name] for name in known if name in value}
 
 
+def split_words(text: str) -> list[str]:
+    """The words of a sentence as taggers know them: punctuation around a word is a word."""
+    return _WORD.findall(text)
+
+
 def words_of(value: Any, where: str) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...] | None]:
     """The words of a sentence; of a plain text ({"text": ...} too), also their places in it."""
     if isinstance(value, Mapping):

@@ -52,6 +52,7 @@ from litebert.text.tokenizer import Encoding, Tokenizer
 
 CANDIDATES = 20  # that a question keeps
 _SENTENCE = re.compile(r"\S.*?(?:[.!?](?=\s)|$)", re.DOTALL)
+ROUNDING = 0.01  # of odds, between precisions
 AT_CLS = (0, 0, 1)  # start, end, and that there is no answer in this window
 
 
@@ -358,8 +359,13 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
         return {"exact": bootstrap_mean(found.exact), "f1": bootstrap_mean(found.f1)}
 
     def calibrated(self, scores: Scores) -> QuestionSettings:
-        """Where the model holds answers back: the best on dev."""
-        return self.settings.model_copy(update={"threshold": scores.get("best_f1_thresh")})
+        """Where the model holds answers back: the best on dev, and a little for rounding.
+
+        The best one is the odds of a question that is answered, which other kernels may round up.
+        """
+        best = scores.get("best_f1_thresh")
+        threshold = None if best is None else best + ROUNDING
+        return self.settings.model_copy(update={"threshold": threshold})
 
 
 class _Characters(NamedTuple):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,14 @@ import numpy as np
 from torch import Tensor
 
 from litebert.base.batches import Batch
-from litebert.base.errors import FormatError, SettingsError
+from litebert.base.errors import SettingsError
 from litebert.base.intervals import Interval, bootstrap_sums
 from litebert.base.ragged import IntArray
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
 from litebert.model.objective import cross_entropy_term
-from litebert.tasks.asked import places, words_of
+from litebert.tasks.asked import places, split_words, words_of
 from litebert.tasks.features import NO_LABEL, Features, Ids, Sequences, entropy
 from litebert.tasks.metrics.classification import accuracy
 from litebert.tasks.metrics.entities import (
@@ -35,10 +34,10 @@ from litebert.tasks.metrics.entities import (
 from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role, role
 from litebert.tasks.readers.conll import TAGS, WORDS, are_columns, read_conll
 from litebert.tasks.readers.formats import format_of_name, format_of_text
-from litebert.tasks.readers.json_content import kind_name, parse_json
-from litebert.tasks.readers.rows import TEXT, Row, Table, name_of
+from litebert.tasks.readers.rows import TEXT, Table
 from litebert.tasks.readers.text_file import Say, read_lines
 from litebert.tasks.source import DataSource, Value
+from litebert.tasks.tagged import TaggedExample, tagged
 from litebert.tasks.task import (
     EXIT_RULES,
     Form,
@@ -50,20 +49,6 @@ from litebert.tasks.task import (
     Term,
 )
 from litebert.text.tokenizer import Tokenizer
-
-_WORD = re.compile(r"\w(?:\S*\w)?|[^\w\s]")
-_BRACKETED = re.compile(r"\[[\"'\d].*\]", re.DOTALL)
-
-
-@dataclass(frozen=True)
-class TaggedExample:
-    """Words, each with a tag."""
-
-    id: str
-    words: tuple[str, ...]
-    tags: tuple[str, ...] | None = None
-    where: str = field(default="", compare=False)
-    offsets: tuple[tuple[int, int], ...] | None = None  # of the words in a plain text
 
 
 @dataclass(frozen=True)
@@ -134,7 +119,7 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
 
     @classmethod
     def from_table(cls, table: Table, *, labelled: bool, say: Say) -> list[TaggedExample]:
-        return [_tagged(row, labelled) for row in table.rows]
+        return [tagged(row, labelled) for row in table.rows]
 
     @classmethod
     def open_table(cls, path: Path, given: ColumnMapping, *, labelled: bool, say: Say) -> Table:
@@ -205,7 +190,7 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
         """A sentence, or its words."""
         if isinstance(value, Mapping):
             return dict(value)
-        return {"words": list(split_words(value) if isinstance(value, str) else value)}
+        return {"words": split_words(value) if isinstance(value, str) else list(value)}
 
     @staticmethod
     def inputs_of(example: TaggedExample) -> dict[str, Any]:
@@ -388,11 +373,6 @@ def _windows(tokens: int, firsts: IntArray, room: int) -> Iterator[tuple[int, in
         begin = following
 
 
-def split_words(text: str) -> tuple[str, ...]:
-    """The words of a sentence as taggers know them: punctuation around a word is a word."""
-    return tuple(_WORD.findall(text))
-
-
 def _number(given: ColumnMapping, role: str, default: int) -> int:
     told = given[role]
     if told and not re.fullmatch(r"-?\d{1,4}", told):
@@ -400,49 +380,3 @@ def _number(given: ColumnMapping, role: str, default: int) -> int:
             f"--column {role}={told}: columns of words have no names; give a number from 0"
         )
     return int(told) if told else default
-
-
-# ------------------------------------------------------------------------------- cells of a table
-
-
-def _tagged(row: Row, labelled: bool) -> TaggedExample:
-    words, tags = _names(row, "words"), _names(row, "tags")
-    if not words:
-        raise FormatError(f"{row.place('words')} is empty")
-    if not tags and not labelled:
-        return TaggedExample(row.id, words, where=row.where)
-    if len(words) != len(tags):
-        raise FormatError(
-            f"{row.where}: {len(words)} words in {row.columns['words']!r}, {len(tags)} tags in "
-            f"{row.columns['tags']!r}; every word needs one"
-        )
-    return TaggedExample(row.id, words, tags, row.where)
-
-
-def _names(row: Row, role: str) -> tuple[str, ...]:
-    """Words or tags: a list, a list written as JSON, or text with spaces between them."""
-    value, where = row.get(role), row.place(role)
-    if isinstance(value, str):
-        value = _listed(value, where)
-    if value is None:
-        return ()
-    if not isinstance(value, list):
-        raise FormatError(f"{where} is neither a list nor text but {kind_name(value)}")
-    names = tuple(name_of(one, f"{where}, number {n}") for n, one in enumerate(value, 1))
-    for number, name in enumerate(names, 1):
-        if not name.strip():
-            raise FormatError(f"{where}, number {number}: empty")
-    return names
-
-
-def _listed(text: str, where: str) -> list[Any]:
-    text = text.strip()
-    if not _BRACKETED.fullmatch(text):
-        return text.split()
-    if not text.startswith("['"):
-        with suppress(FormatError):
-            return parse_json(text, where, numbers_as_text=True)
-    raise FormatError(
-        f"{where} looks like a list that Python has printed; write a list of JSON, or put spaces "
-        "between the words"
-    )

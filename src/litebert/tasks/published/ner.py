@@ -10,7 +10,8 @@ from litebert.tasks.metrics.entities import split_tag
 from litebert.tasks.published.task import PublishedTask, find_file
 from litebert.tasks.readers.text_file import Say
 from litebert.tasks.source import DataSource
-from litebert.tasks.tagging import TaggedExample, Tagging
+from litebert.tasks.tagged import TaggedExample
+from litebert.tasks.tagging import Tagging
 from litebert.tasks.task import TaskSettings
 
 
