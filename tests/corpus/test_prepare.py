@@ -442,7 +442,8 @@ def test_bad_places_and_numbers(corpus: Path, tokenizer: Path, tmp_path: Path, m
         ({"vocab_size": 10**13}, "vocab_size"),
         ({"shards": {"../../../etc/passwd": {}}}, "not the name of a shard"),
         ({"shards": {"000000-000000.safetensors": {"blocks": -1}}}, "blocks"),
-        ({"shards": {"000000-000000.safetensors": {"blocks": 10**6}}}, "not the shard"),
+        ({"shards": {"000000-000000.safetensors": {"blocks": 10**6}}}, "no shard can have"),
+        ({"shards": {"000000-000000.safetensors": {"blocks": 10**3}}}, "not the shard"),
     ],
     ids=str,
 )

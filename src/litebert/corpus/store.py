@@ -39,6 +39,7 @@ STORE, SHARDS, TOKENIZER = "store.json", "shards", "tokenizer"
 STORE_VERSION = 1
 SHARD_NAME = re.compile(r"\d{6,12}-\d{6,12}\.safetensors")
 MAX_OPEN = 256  # shards mapped at a time
+MOST_BLOCKS = 2**16  # of a shard, whose tokens are counted in 32 bits
 Split = Literal["train", "held_out", "all"]
 
 
@@ -55,9 +56,11 @@ class Counts(Settings):
 
     def __add__(self, other: Counts) -> Counts:
         skipped = Counter(self.skipped) + Counter(other.skipped)
-        numbers = [name for name in Counts.model_fields if name != "skipped"]
-        sums = {name: getattr(self, name) + getattr(other, name) for name in numbers}
+        sums = {name: getattr(self, name) + getattr(other, name) for name in COUNTED}
         return Counts(**sums, skipped=dict(sorted(skipped.items())))
+
+
+COUNTED = [name for name in Counts.model_fields if name != "skipped"]
 
 
 class StoreInfo(Settings):
@@ -76,9 +79,12 @@ class StoreInfo(Settings):
     def _check(self) -> Self:
         if not 1 <= self.part[0] <= self.part[1]:
             raise ValueError(f"part {self.part[0]} of {self.part[1]}")
-        for name in self.shards:
+        for name, counts in self.shards.items():
             if SHARD_NAME.fullmatch(name) is None:
                 raise ValueError(f"{name!r} is not the name of a shard")
+            largest = max(getattr(counts, field) for field in COUNTED)
+            if counts.blocks > MOST_BLOCKS or largest >= 2**48:
+                raise ValueError(f"{name}: counts that no shard can have")
         return self
 
 
