@@ -23,7 +23,7 @@ LABELS = {"tag": ("O", "B-x", "I-x"), "regress": ("value",)}
 
 
 def write_model(
-    folder: Path, kind: str | None = "classify", *, scale: float = 3.0, max_length: int = 60,
+    folder: Path, kind: str | None = "classify", *, scale: float = 10.0, max_length: int = 60,
     extra: tuple[str, ...] = (), **config: Any,
 ) -> Path:  # fmt: skip
     """A model folder of a kind of task; random weights large enough to make texts differ."""

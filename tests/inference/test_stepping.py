@@ -47,7 +47,7 @@ TEXTS = [sentence(number, 1 + 7 * number % 23) for number in range(12)]
 def test_mixing_depths_changes_no_answer(engine: Engine, data: st.DataObject) -> None:
     """Whatever arrives when, at whichever depth it leaves."""
     depths = st.integers(1, 4 if not engine.model.config.depth_is_free else 6)
-    rules = st.sampled_from([None, Sure(0.7), Sure(1.0)])
+    rules = st.sampled_from([None, Sure(0.75), Sure(1.0)])
     jobs = [
         engine.job("predict", text, depth=data.draw(depths), exit=data.draw(rules))
         for text in data.draw(st.permutations(TEXTS))[: data.draw(st.integers(1, 8))]
@@ -77,8 +77,8 @@ def _alone(engine: Engine, job: Any) -> Any:
 
 def test_a_large_job_leaves_and_refills(engine: Engine) -> None:
     texts = [sentence(number, 1 + number % 40) for number in range(60)]
-    small = run_stepwise(engine.model, engine.job("predict", texts, exit=Sure(0.7)), 64)
-    large = run_stepwise(engine.model, engine.job("predict", texts, exit=Sure(0.7)), 100_000)
+    small = run_stepwise(engine.model, engine.job("predict", texts, exit=Sure(0.75)), 64)
+    large = run_stepwise(engine.model, engine.job("predict", texts, exit=Sure(0.75)), 100_000)
     assert [one.depth for one in small] == [one.depth for one in large]
     assert len({one.depth for one in small}) > 1
 
