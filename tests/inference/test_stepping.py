@@ -77,8 +77,9 @@ def _alone(engine: Engine, job: Any) -> Any:
 
 def test_a_large_job_leaves_and_refills(engine: Engine) -> None:
     texts = [sentence(number, 1 + number % 40) for number in range(60)]
-    small = run_stepwise(engine.model, engine.job("predict", texts, exit=Sure(0.75)), 64)
-    large = run_stepwise(engine.model, engine.job("predict", texts, exit=Sure(0.75)), 100_000)
+    first = [max(one.probabilities.values()) for one in engine.predict(texts, depth=1)]
+    job = engine.job("predict", texts, exit=Sure(float(np.quantile(first, 0.513))))
+    small, large = (run_stepwise(engine.model, job, tokens) for tokens in (64, 100_000))
     assert [one.depth for one in small] == [one.depth for one in large]
     assert len({one.depth for one in small}) > 1
 
