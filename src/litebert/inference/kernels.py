@@ -66,14 +66,19 @@ def resolve_engine_precision(precision: str, device: torch.device) -> Resolved:
 
 def int8_engine(device: torch.device) -> str:
     """The library that multiplies int8 here: oneDNN uses AMX, FBGEMM is faster without it."""
-    known = torch.backends.quantized.supported_engines
-    if device.type != "cpu" or not {"fbgemm", "onednn"} & set(known):
+    known = engines()
+    if device.type != "cpu" or not {"fbgemm", "onednn"} & known:
         raise SettingsError(
             "precision int8: needs an x86 CPU and a torch built with FBGEMM or oneDNN; choose fp32"
         )
     if "onednn" in known and (torch.cpu._is_amx_tile_supported() or "fbgemm" not in known):
         return "onednn"
     return "fbgemm"
+
+
+def engines() -> set[str]:
+    """The int8 libraries that torch was built with."""
+    return set(torch.backends.quantized.supported_engines)
 
 
 def has_vnni() -> bool:

@@ -120,8 +120,8 @@ def embed_job(
     def finish(outputs: Sequence[Any], depths: IntArray) -> NDArray[np.float32]:
         return np.array(outputs, np.float32).reshape(len(texts), model.config.hidden_size)
 
-    vectors = _Vectors(settings.pooling, settings.normalize)
-    return Job(sequences.batch(), vectors, depth, None, finish, truncated)
+    readout = _Vectors(settings.pooling, settings.normalize)
+    return Job(sequences.batch(), readout, depth, None, finish, truncated)
 
 
 def vectors_job(batch: Batch, depth: int) -> Job:

@@ -187,8 +187,7 @@ class Scheduler:
         now = time.monotonic()
         while self._deadlines and self._deadlines[0][0] < now:
             gone.append(heapq.heappop(self._deadlines)[-1])
-        gone = [request for request in gone if request in self._live]
-        for request in gone:
+        for request in self._live.intersection(gone):
             self._live.discard(request)
             request.refuse(DeadlineError("not answered by its deadline; allow more time"))
         if any(unit.progress not in self._live for unit in self._stepper.units()):

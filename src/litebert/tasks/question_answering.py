@@ -359,10 +359,7 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
         return {"exact": bootstrap_mean(found.exact), "f1": bootstrap_mean(found.f1)}
 
     def calibrated(self, scores: Scores) -> QuestionSettings:
-        """Where the model holds answers back: the best on dev, and a little for rounding.
-
-        The best one is the odds of a question that is answered, which other kernels may round up.
-        """
+        """Where the model holds answers back: above the odds that were best on dev, rounded up."""
         best = scores.get("best_f1_thresh")
         threshold = None if best is None else best + ROUNDING
         return self.settings.model_copy(update={"threshold": threshold})

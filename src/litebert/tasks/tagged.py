@@ -26,6 +26,7 @@ class TaggedExample:
 
 
 def tagged(row: Row, labelled: bool) -> TaggedExample:
+    """The example of a row."""
     words, tags = _names(row, "words"), _names(row, "tags")
     if not words:
         raise FormatError(f"{row.place('words')} is empty")

@@ -1,0 +1,250 @@
+"""Requests at different depths in one batch: the same answers, each exactly once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import CancelledError, Future, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from litebert.base.errors import ClosedError, DeadlineError, SettingsError
+from litebert.base.runtime import memory_now
+from litebert.inference.engine import Engine
+from litebert.inference.jobs import run_job
+from litebert.inference.stepping import Progress, Stepper, run_stepwise
+from tests.inference.engines import open_small, write_model
+from tests.tasks.small import sentence
+
+
+@dataclass(frozen=True)
+class Sure:
+    """Leave when one label is likelier than this."""
+
+    threshold: float
+
+    def leaves(self, outputs: Any) -> bool:
+        return bool(outputs[-1].max() > self.threshold)
+
+
+@pytest.fixture(scope="module", params=["all", "none"])
+def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Engine:
+    return open_small(tmp_path_factory.mktemp("engine"), sharing=request.param)
+
+
+TEXTS = [sentence(number, 1 + 7 * number % 23) for number in range(12)]
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_mixing_depths_changes_no_answer(engine: Engine, data: st.DataObject) -> None:
+    """Whatever arrives when, at whichever depth it leaves."""
+    depths = st.integers(1, 4 if not engine.model.config.depth_is_free else 6)
+    rules = st.sampled_from([None, Sure(0.75), Sure(1.0)])
+    jobs = [
+        engine.job("predict", text, depth=data.draw(depths), exit=data.draw(rules))
+        for text in data.draw(st.permutations(TEXTS))[: data.draw(st.integers(1, 8))]
+    ]
+    stepper, arriving, done = Stepper(engine.model), [Progress(job) for job in jobs], []
+    waiting = list(arriving)
+    with torch.inference_mode():
+        while len(done) < len(jobs):
+            if stepper.takes_more and waiting and (not stepper.tokens or data.draw(st.booleans())):
+                joining = [waiting.pop() for _ in range(data.draw(st.integers(1, len(waiting))))]
+                stepper.admit([unit for one in joining for unit in one.units()])
+            done += stepper.step() if stepper.tokens else []
+    for progress, job in zip(arriving, jobs, strict=True):
+        assert progress.left == 0
+        mixed, alone = progress.finish()[0], _alone(engine, job)
+        assert mixed.depth == alone.depth
+        assert list(mixed.probabilities.values()) == pytest.approx(
+            list(alone.probabilities.values()), abs=1e-5
+        )
+
+
+def _alone(engine: Engine, job: Any) -> Any:
+    if job.rule is None:
+        return run_job(engine.model, job)[0]
+    return run_stepwise(engine.model, job, 10_000)[0]
+
+
+def test_a_large_job_leaves_and_refills(engine: Engine) -> None:
+    texts = [sentence(number, 1 + number % 40) for number in range(60)]
+    first = [max(one.probabilities.values()) for one in engine.predict(texts, depth=1)]
+    job = engine.job("predict", texts, exit=Sure(float(np.quantile(first, 0.513))))
+    small, large = (run_stepwise(engine.model, job, tokens) for tokens in (64, 100_000))
+    assert [one.depth for one in small] == [one.depth for one in large]
+    assert len({one.depth for one in small}) > 1
+
+
+def test_groups_stay_together(tmp_path: Path) -> None:
+    engine = open_small(tmp_path, "choice")
+    asked = [
+        {"question": sentence(n, 2), "options": [sentence(9 * n + k, 1 + k) for k in range(3)]}
+        for n in range(9)
+    ]
+    expected = engine.predict(asked)
+    for future, one in zip([engine.submit(ask) for ask in asked], expected, strict=True):
+        assert future.result(30).probabilities == pytest.approx(one.probabilities, abs=1e-5)
+
+
+def test_different_questions_share_the_encoder(tmp_path: Path) -> None:
+    engine = Engine(write_model(tmp_path, extra=("masked_lm", "sentence_pair")), precision="fp32")
+    futures = [
+        [
+            engine.submit(text),
+            engine.submit(text, ask="embed"),
+            engine.submit(f"{text} [MASK]", ask="fill_mask"),
+            engine.submit((text, "w1q"), ask="order"),
+        ]
+        for text in TEXTS
+    ]
+    for text, (label, vector, mask, order) in zip(TEXTS, futures, strict=True):
+        assert label.result(30).label == engine.predict(text).label
+        assert np.allclose(vector.result(30), engine.embed(text), atol=1e-5)
+        best = engine.fill_mask(f"{text} [MASK]").masks[0].candidates[0]
+        assert mask.result(30).masks[0].candidates[0].token == best.token
+        assert order.result(30).probability == pytest.approx(engine.order(text, "w1q").probability)
+    engine.close()
+
+
+class _Held:
+    """Keeps the worker from computing, so that a test decides what happens first."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.lock = engine.computing
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.release()
+
+
+def test_deadlines_and_cancellation(tmp_path: Path) -> None:
+    engine = open_small(tmp_path)
+    with _Held(engine):
+        first = engine.submit("w1q")  # on its way
+        late = engine.submit("w2q", deadline=1e-6)
+        gone = engine.submit(["w3q"] * 50)
+        kept = engine.submit("w4q", deadline=60)
+        assert gone.cancel()
+        time.sleep(0.01)
+    assert isinstance(late.exception(30), DeadlineError)
+    assert kept.result(30).label == engine.predict("w4q").label
+    assert first.result(30)
+    with pytest.raises(CancelledError):
+        gone.result(30)
+    wait([gone], 30)
+    with pytest.raises(SettingsError, match="deadline 0"):
+        engine.submit("w1q", deadline=0)
+    engine.close()
+
+
+def test_closing_finishes_or_refuses(tmp_path: Path) -> None:
+    folder = write_model(tmp_path)
+    engine = Engine(folder, precision="fp32")
+    with _Held(engine):
+        kept = [engine.submit(text) for text in TEXTS]
+        closing = threading.Thread(target=engine.close)
+        closing.start()
+    closing.join(30)
+    assert all(future.result(0) for future in kept)
+    with pytest.raises(ClosedError, match="was closed"):
+        engine.submit("w1q")
+    engine = Engine(folder, precision="fp32")
+    with _Held(engine):
+        refused = [engine.submit(text) for text in TEXTS]
+        closing = threading.Thread(target=engine.close, kwargs={"drain": False})
+        closing.start()
+        for future in refused:
+            assert isinstance(future.exception(30), ClosedError)
+    closing.join(30)
+
+
+def test_a_large_batch_does_not_starve_a_short_text(tmp_path: Path) -> None:
+    engine = open_small(tmp_path)
+    with _Held(engine):
+        large = engine.submit([sentence(n, 40) for n in range(500)])
+        short = engine.submit("w1q")
+    short.result(30)
+    assert not large.done()
+    assert len(large.result(60)) == 500
+    engine.close()
+
+
+def test_a_mistake_of_ours_reaches_the_caller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_small(tmp_path)
+    monkeypatch.setattr(type(engine.task), "outputs", lambda *_: 1 / 0)
+    assert isinstance(engine.submit("w1q").exception(30), ZeroDivisionError)
+    monkeypatch.undo()
+    assert engine.submit("w1q").result(30)
+    engine.close()
+
+
+def soak(folder: Path, requests: int) -> None:
+    """Random tasks, lengths, cancellations and deadlines: all come to one end, memory is flat."""
+    engine = Engine(write_model(folder, extra=("masked_lm", "sentence_pair")), precision="fp32")
+    chance = np.random.default_rng(0)
+    ends = {"answered": 0, "refused": 0, "cancelled": 0}
+    calls = np.zeros(requests, np.int64)
+    memory: list[int] = []
+    open_: list[Future[Any]] = []
+
+    def asked() -> tuple[str, Any]:
+        text = sentence(int(chance.integers(1000)), int(chance.integers(1, 50)))
+        return (
+            ("predict", text), ("predict", [text, "w1q", "w2q w3q"]), ("embed", text),
+            ("fill_mask", f"{text} [MASK]"), ("order", (text, "w1q w2q")),
+        )[chance.integers(5)]  # fmt: skip
+
+    def count(number: int) -> Any:
+        return lambda _: calls.__setitem__(number, calls[number] + 1)
+
+    def settle(keep: int) -> None:
+        while len(open_) > keep:
+            future = open_.pop(0)
+            try:
+                future.result(60)
+                ends["answered"] += 1
+            except CancelledError:
+                ends["cancelled"] += 1
+            except DeadlineError:
+                ends["refused"] += 1
+
+    for number in range(requests):
+        ask, inputs = asked()
+        deadline = None if chance.random() < 0.8 else float(chance.exponential(0.02)) + 1e-6
+        future = engine.submit(inputs, ask=ask, deadline=deadline)
+        future.add_done_callback(count(number))
+        open_.append(future)
+        if chance.random() < 0.1:
+            open_[int(chance.integers(len(open_)))].cancel()
+        settle(200)
+        if number % (requests // 10) == 0:
+            memory.append(memory_now())
+    settle(0)
+    engine.close()
+    assert sum(ends.values()) == requests
+    assert min(ends.values()) > 0
+    assert (calls == 1).all()
+    assert engine.scheduler.queued_tokens == 0
+    assert memory[-1] - memory[3] < 30e6
+
+
+def test_every_request_comes_to_one_end(tmp_path: Path) -> None:
+    soak(tmp_path, 600)
+
+
+@pytest.mark.extra
+def test_a_hundred_thousand_requests_come_to_one_end(tmp_path: Path) -> None:
+    soak(tmp_path, 100_000)
