@@ -88,7 +88,7 @@ def test_a_shared_layer_is_packed_once() -> None:
     encoder = pack_model(Model.create(config), "int8").encoder
     assert isinstance(encoder, PackedEncoder)
     assert (
-        len({id(part) for layer in range(12) for pair in encoder._parts(layer) for part in pair})
+        len({id(part) for layer in range(12) for pair in encoder.parts(layer) for part in pair})
         == 2
     )
     left = sum(parameter.numel() for parameter in encoder.parameters())

@@ -110,20 +110,20 @@ class Usage(BaseModel):
     milliseconds: float
 
 
-class Answer(BaseModel):
+class AnswerBase(BaseModel):
     """What every answer has."""
 
     model: str
     usage: Usage
 
 
-class PredictAnswer(Answer):
+class PredictAnswer(AnswerBase):
     """A prediction for each input, in order."""
 
     predictions: list[dict[str, Any]]
 
 
-class EmbedAnswer(Answer):
+class EmbedAnswer(AnswerBase):
     """A vector for each input, in order."""
 
     embeddings: list[list[float]]
@@ -137,13 +137,13 @@ class Candidate(BaseModel):
     probability: float
 
 
-class FillMaskAnswer(Answer):
+class FillMaskAnswer(AnswerBase):
     """For each input, for each of its masks: candidates, the likeliest first."""
 
     masks: list[list[list[Candidate]]]
 
 
-class OrderAnswer(Answer):
+class OrderAnswer(AnswerBase):
     """How likely it is that the two were written in this order."""
 
     in_order: float
