@@ -17,7 +17,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from litebert.inference.kernels import Pack, Resolved, packer
-from litebert.model.attention import by_products, by_sdpa, prefers_products
 from litebert.model.encoder import Encoder
 from litebert.model.layers import Attention, FeedForward
 from litebert.model.layout import Layout, Packed, State
@@ -117,9 +116,7 @@ class _Attention:
             count = len(list(run))
             part = qkv_NX[start : start + count * length].view(count, length, 3, self.heads, -1)
             q, k, v = part.permute(2, 0, 3, 1, 4).unbind(0)
-            products = prefers_products(q.device, q.dtype, length, 0.0)
-            kernel = by_products if products else by_sdpa
-            context_BATD = kernel(q, k, v, None, 0.0)
+            context_BATD = F.scaled_dot_product_attention(q, k, v)
             parts.append(context_BATD.transpose(1, 2).reshape(count * length, -1))
             start += count * length
         return parts[0] if len(parts) == 1 else torch.cat(parts)

@@ -23,7 +23,7 @@ def attend(
     """Attend within each sequence; `mask` is True at keys that may be seen. Returns (B*T, A*D)."""
     q, k, v = (x.transpose(1, 2) for x in (q_BTAD, k_BTAD, v_BTAD))
     products = prefers_products(q.device, q.dtype, q.shape[2], dropout)
-    kernel = by_products if products else by_sdpa
+    kernel = _by_products if products else _by_sdpa
     return kernel(q, k, v, mask, dropout).transpose(1, 2).flatten(2).flatten(0, 1)
 
 
@@ -33,13 +33,11 @@ def prefers_products(device: torch.device, dtype: torch.dtype, length: int, drop
     return device.type == "cpu" and (dropout > 0 or short)
 
 
-def by_sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
-    """By torch's fused kernel, of (B, A, T, D)."""
+def _by_sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
 
 
-def by_products(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
-    """By plain products, of (B, A, T, D)."""
+def _by_products(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
     scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)
     if mask is not None:
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
