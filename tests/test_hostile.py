@@ -33,7 +33,7 @@ from litebert.model.model import Model
 from litebert.tasks.metrics.squad import squad_v2
 from litebert.tasks.registry import load_task
 from litebert.tasks.task import TASK_KEY
-from litebert.train.checkpoint import Checkpoints
+from litebert.train.checkpoint import Checkpoints, read_state
 from litebert.train.metrics import read_metrics
 from tests.tasks.small import write_start
 from tests.test_bad_training import ALBERT
@@ -330,6 +330,29 @@ def test_a_checkpoint_whose_state_is_none_is_left_out(
     said: list[str] = []
     assert kept.last_good(said.append) == before
     assert "damaged and left out" in said[0]
+
+
+def test_a_state_whose_numbers_are_texts_comes_back_as_numbers(
+    finished: tuple[Path, Path], tmp_path: Path
+) -> None:
+    newest = Checkpoints(Path(shutil.copytree(finished[1], tmp_path / "run")) / "checkpoints", 2)
+    path = newest.found()[-1]
+    edit(path / "state.json", step=str(int(path.name)))
+    assert read_state(path)["step"] == int(path.name)
+
+
+def test_inspect_compares_ids_with_their_checksum(
+    finished: tuple[Path, Path], tmp_path: Path
+) -> None:
+    store = Path(shutil.copytree(finished[0], tmp_path / "store"))
+    (shard,) = (store / "shards").iterdir()
+    content = bytearray(shard.read_bytes())
+    ids = litebert.open_store(store).shard(0).ids
+    place = bytes(content).index(ids.tobytes())
+    content[place : place + 2] = b"\xff\xff"  # beyond the vocabulary
+    shard.write_bytes(content)
+    with pytest.raises(FileError, match="does not match its checksum"):
+        litebert.inspect([store])
 
 
 def test_a_manifest_without_numbers_does_not_prevent_the_checkpoint_before(

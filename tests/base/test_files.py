@@ -18,6 +18,7 @@ from litebert.base.files import (
     new_folder,
     read_json,
     sha256,
+    write_atomic,
     write_json,
     write_manifest,
 )
@@ -269,3 +270,34 @@ def test_files_have_the_usual_modes(tmp_path: Path) -> None:
     found = {path.stat().st_mode for path in (tmp_path / "made").rglob("*") if path.is_file()}
     assert found == {usual}
     assert (tmp_path / "made" / "below").stat().st_mode == (tmp_path / "made").stat().st_mode
+
+
+def test_everything_is_flushed_before_it_gets_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rename may reach the disk before data that was not flushed."""
+    flushed: set[int] = set()
+    renamed: dict[str, set[int]] = {}
+    sync = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        flushed.add(os.fstat(descriptor).st_ino)
+        sync(descriptor)
+
+    def watched(rename: Any) -> Any:
+        def call(source: Path, destination: Path, **options: Any) -> None:
+            below = [Path(source), *Path(source).rglob("*")]
+            renamed[Path(destination).name] = {path.stat().st_ino for path in below} - flushed
+            rename(source, destination, **options)
+
+        return call
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    for name in ("rename", "replace"):
+        monkeypatch.setattr(os, name, watched(getattr(os, name)))
+    with new_folder(tmp_path / "folder") as scratch:
+        (scratch / "below").mkdir()
+        (scratch / "below" / "b.txt").write_bytes(b"second")
+    write_atomic(tmp_path / "file", b"first")
+    assert renamed == {"folder": set(), "file": set()}  # nothing that was not flushed
+    assert {(tmp_path / "folder").stat().st_ino, tmp_path.stat().st_ino} <= flushed

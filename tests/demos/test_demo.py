@@ -14,7 +14,7 @@ from litebert.base.errors import LitebertError, SettingsError
 from litebert.base.intervals import Interval
 from litebert.demos import compare, film_reviews, reviews
 from litebert.demos.charts import bars, line
-from litebert.demos.compare import ALL, BASELINE, Cell, ComparisonPlan, Job
+from litebert.demos.compare import ALL, BASELINE, Cell, ComparisonJob, ComparisonPlan
 from litebert.demos.findings import rows_of, verdict
 from litebert.demos.reviews import read_sentences
 
@@ -99,7 +99,7 @@ def test_without_the_package_the_demo_says_what_to_install(
 
 
 def cell(arm: str, test: list[float]) -> Cell:
-    jobs = [Job(arm, 200, 1e-3, seed, 5, False) for seed in range(1, len(test) + 1)]
+    jobs = [ComparisonJob(arm, 200, 1e-3, seed, 5, False) for seed in range(1, len(test) + 1)]
     return Cell(arm, 200, 1e-3, jobs, test, test)
 
 

@@ -16,7 +16,7 @@ import litebert
 from litebert.cli.live import View, live_view
 from litebert.cli.progress import counting
 from litebert.cli.training import STOPPED
-from litebert.demos.compare import Job
+from litebert.demos.compare import ComparisonJob
 from litebert.demos.film_reviews import DemoView
 from litebert.demos.findings import MEASURED_ON, Findings, verdict
 
@@ -49,7 +49,7 @@ class TerminalView(DemoView):
         return live_view()
 
     @contextmanager
-    def comparing(self, jobs: int) -> Iterator[Callable[[Job, float], None]]:
+    def comparing(self, jobs: int) -> Iterator[Callable[[ComparisonJob, float], None]]:
         """How many fine-tunings are done, and the last one."""
         with counting(jobs) as show:
             yield lambda job, accuracy: show(f"{job.description}: {accuracy:.1%}")

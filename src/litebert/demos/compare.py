@@ -65,7 +65,7 @@ class ComparisonPlan:
 
 
 @dataclass(frozen=True)
-class Job:
+class ComparisonJob:
     """One fine-tuning."""
 
     arm: str
@@ -96,13 +96,13 @@ class Cell:
     arm: str
     labels: int
     learning_rate: float | None
-    jobs: list[Job]  # one a seed
+    jobs: list[ComparisonJob]  # one a seed
     dev: list[float]
     test: list[float]
 
 
-Results = dict[Job, dict[str, float]]
-Progress = Callable[[Job, float], None]
+Results = dict[ComparisonJob, dict[str, float]]
+Progress = Callable[[ComparisonJob, float], None]
 
 
 def compare(
@@ -115,7 +115,7 @@ def compare(
     last, most = list(arms)[-1], max(plan.steps)
     sizes = sorted(plan.steps.items(), reverse=True)  # what takes longest goes first
     grid = [
-        Job(arm, labels, learning_rate, 1, steps, (arm, labels) == (last, most))
+        ComparisonJob(arm, labels, learning_rate, 1, steps, (arm, labels) == (last, most))
         for labels, steps in sizes
         for arm in arms
         for learning_rate in plan.learning_rates
@@ -158,11 +158,13 @@ def _baseline(labels: int, seeds: int) -> Cell:
     return Cell(BASELINE, labels, None, [], dev, test)
 
 
-def _run_all(jobs: list[Job], arms: dict[str, Path], out: Path, progress: Progress) -> Results:
+def _run_all(
+    jobs: list[ComparisonJob], arms: dict[str, Path], out: Path, progress: Progress
+) -> Results:
     """The results of some jobs: those that are there, and the others by one process a core."""
     results: Results = {}
 
-    def keep(job: Job, result: RunResult) -> None:
+    def keep(job: ComparisonJob, result: RunResult) -> None:
         results[job] = {name: scores["accuracy"] for name, scores in result.scores.items()}
         progress(job, results[job]["test"])
 
@@ -198,7 +200,7 @@ class _Worker:
         )
         self.dev = {"dev": dev, "test": test}
 
-    def run(self, job: Job) -> RunResult:
+    def run(self, job: ComparisonJob) -> RunResult:
         """Fine-tune once."""
         chosen = self.sentences.choose(job.labels, job.seed)
         features = Features(take(self.train.features.batch, chosen))
@@ -223,6 +225,6 @@ def _prepare(arms: dict[str, Path], out: Path) -> None:
     _worker = _Worker(arms, out)
 
 
-def _run(job: Job) -> tuple[Job, RunResult]:
+def _run(job: ComparisonJob) -> tuple[ComparisonJob, RunResult]:
     assert _worker is not None
     return job, _worker.run(job)

@@ -26,7 +26,7 @@ from litebert.base.files import json_text, lock_folder, read_json, write_atomic
 from litebert.configs.load import load_preset
 from litebert.corpus.preparing.prepare import prepare
 from litebert.corpus.train_tokenizer import train_tokenizer
-from litebert.demos.compare import ALL, Cell, ComparisonPlan, Job, compare
+from litebert.demos.compare import ALL, Cell, ComparisonJob, ComparisonPlan, compare
 from litebert.demos.findings import Findings, rows_of
 from litebert.demos.report import render_report
 from litebert.demos.reviews import write_texts
@@ -103,7 +103,9 @@ class DemoView:
         """A callback that shows a run."""
         return nullcontext(Callback())
 
-    def comparing(self, jobs: int) -> AbstractContextManager[Callable[[Job, float], None]]:
+    def comparing(
+        self, jobs: int
+    ) -> AbstractContextManager[Callable[[ComparisonJob, float], None]]:
         """Something to tell each finished fine-tuning to."""
         return nullcontext(lambda job, accuracy: None)
 
