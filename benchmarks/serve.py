@@ -29,7 +29,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from peer import sentences, write_classifier
+from inference import make_model, sentences
 
 IN_FLIGHT = 64
 SHORT, LONG = 24, 480  # tokens
@@ -225,7 +225,7 @@ def run_usual(folder: Path) -> None:
 
 
 def compare(case: str, precision: str, seconds: float, scratch: Path) -> None:
-    folder = write_classifier(case, scratch / case)
+    folder = make_model(case.removeprefix("albert-"), scratch)
     bodies = [json.dumps({"inputs": text}) for text in sentences(2000)]
     path = "/v1/models/m/predict"
     own = engine_rate(folder, precision, seconds)
@@ -254,7 +254,7 @@ def compare(case: str, precision: str, seconds: float, scratch: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--case", action="append", choices=["albert-mini", "albert-base"])
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--precision", default="int8")

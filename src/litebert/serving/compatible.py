@@ -68,7 +68,8 @@ async def tei_embed(request: Request, body: TEIEmbedRequest) -> Response:
 async def tei_predict(request: Request, body: TEIPredictRequest) -> Response:
     """Labels with their scores, the likeliest first; a list for a list."""
     many = isinstance(body.inputs, list)
-    inputs = [_tei_input(one) for one in (body.inputs if many else [body.inputs])]
+    given: Any = body.inputs if many else [body.inputs]
+    inputs = [_tei_input(one) for one in given]
     answered = await _ask(request, "predict", inputs, body)
     found = [_scores(one) for one in answered.results]
     return as_json(found if many else found[0])
