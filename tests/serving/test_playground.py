@@ -83,7 +83,7 @@ class Visitor:
         self.page.goto("about:blank")
         self.page.goto(f"{self.origin}/#/{view}?{query}")
         self.page.wait_for_selector("main h2")
-        self.page.wait_for_function("document.getElementById('status').textContent === ''")
+        self.page.wait_for_selector("#status:empty", state="attached")
         return self.page
 
     def check(self) -> None:

@@ -5,6 +5,7 @@ export function element(tag, attributes = {}, ...children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else if (name === "value") node.value = value;
+    else if (name === "style") node.style.cssText = value; // as an attribute the page's policy forbids it
     else if (value === true) node.setAttribute(name, "");
     else if (value !== false && value != null) node.setAttribute(name, value);
   }
@@ -16,7 +17,9 @@ const SVG = "http://www.w3.org/2000/svg";
 
 export function drawn(tag, attributes = {}, ...children) {
   const node = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  for (const [name, value] of Object.entries(attributes))
+    if (name === "style") node.style.cssText = value;
+    else node.setAttribute(name, value);
   node.append(...children.flat());
   return node;
 }
