@@ -103,6 +103,9 @@ def test_every_view_opens(
         page = visitor.open(view)
         assert page.locator("nav a[aria-current]").get_attribute("href").startswith(f"#/{view}")
         assert page.locator("[role=alert]").count() == 0
+        if view == "runs":  # curves with their axes
+            page.wait_for_selector("svg .curve")
+            assert page.locator("svg .grid").count() > 1
         over = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
         assert over <= 0, f"{view} is {over} pixels too wide"
         if PICTURES:

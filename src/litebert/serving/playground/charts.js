@@ -60,6 +60,8 @@ function ticks(low, high, count = 4) {
   return found;
 }
 
+const MARGIN = 60; // for the last column's slanted name
+
 // A square of numbers between 0 and 1: attention from rows to columns.
 export function heatmap(values, names, label) {
   const size = Math.max(8, Math.min(22, Math.floor(480 / names.length)));
@@ -71,5 +73,5 @@ export function heatmap(values, names, label) {
     drawn("text", { x: edge - 4, y: edge + i * size + size * 0.7, "text-anchor": "end" }, name));
   const above = names.map((name, j) =>
     drawn("text", { x: 0, y: 0, transform: `translate(${edge + j * size + size * 0.7} ${edge - 4}) rotate(-60)` }, name));
-  return drawn("svg", { viewBox: `0 0 ${whole} ${whole}`, width: whole, role: "img", "aria-label": label }, cells, beside, above);
+  return drawn("svg", { viewBox: `0 0 ${whole + MARGIN} ${whole}`, width: whole + MARGIN, role: "img", "aria-label": label }, cells, beside, above);
 }

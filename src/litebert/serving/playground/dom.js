@@ -9,7 +9,7 @@ export function element(tag, attributes = {}, ...children) {
     else if (value === true) node.setAttribute(name, "");
     else if (value !== false && value != null) node.setAttribute(name, value);
   }
-  node.append(...children.flat().filter((child) => child != null && child !== false));
+  node.append(...children.flat(Infinity).filter((child) => child != null && child !== false));
   return node;
 }
 
@@ -20,7 +20,7 @@ export function drawn(tag, attributes = {}, ...children) {
   for (const [name, value] of Object.entries(attributes))
     if (name === "style") node.style.cssText = value;
     else node.setAttribute(name, value);
-  node.append(...children.flat());
+  node.append(...children.flat(Infinity));
   return node;
 }
 

@@ -5,13 +5,18 @@ import { area, bar, bars, chips, element, field, marked, percent } from "../dom.
 // form -> what is typed in, how it becomes an input, examples
 const FORMS = {
   text: {
-    fields: { text: ["Text", 3], text_b: ["Second text (for models of pairs only)", 1] },
-    input: ({ text, text_b }) => (text_b.trim() ? { text_a: text, text_b } : text),
+    fields: { text: ["Text", 3] },
+    input: ({ text }) => text,
     examples: [
       { text: "A quiet film that stays with you for days." },
       { text: "Two hours of noise, and not one idea." },
       { text: "The ferry was late, but the crossing was calm." },
     ],
+  },
+  number: {
+    fields: { text: ["Text", 2], text_b: ["Second text, if the model compares two", 2] },
+    input: ({ text, text_b }) => (text_b.trim() ? { text_a: text, text_b } : text),
+    examples: [{ text: "A man is playing a guitar.", text_b: "Someone makes music." }],
   },
   pair: {
     fields: { text_a: ["First text", 2], text_b: ["Second text", 2] },
@@ -53,7 +58,8 @@ const FORMS = {
 // Which form an input has is told by the model's own example.
 export function formOf(model) {
   const example = model.example ?? "";
-  if (typeof example === "string") return FORMS[model.labels.includes("O") ? "tag" : "text"];
+  const known = model.labels.length || !model.task; // a model of numbers has no labels
+  if (typeof example === "string") return FORMS[model.labels.includes("O") ? "tag" : known ? "text" : "number"];
   return FORMS[example.options ? "choice" : example.question ? "qa" : "pair"];
 }
 
