@@ -71,7 +71,7 @@ def make_model(size: str, folder: Path) -> Path:
         tokenizer = litebert.load_tokenizer(vocabulary)
     else:
         (folder / size / "text.txt").write_text("\n\n".join(sentences(8000)), encoding="utf-8")
-        source = [folder / size / "text.txt"]
+        source = [str(folder / size / "text.txt")]
         litebert.train_tokenizer(source, folder / size / "tokenizer", vocab_size=8000)
         tokenizer = litebert.load_tokenizer(folder / size / "tokenizer")
     config = load_preset(f"albert-{size}").model
@@ -91,11 +91,9 @@ def make_graphs(model: Path, folder: Path) -> dict[str, Path]:
     if not theirs.is_file():
         _export(model, theirs)
     graphs = {"onnxruntime fp32": theirs}
-    for name, options in (
-        ("u8s8", {"reduce_range": True, "weight": "QInt8"}),
-        ("u8u8", {"weight": "QUInt8"}),
-    ):
-        graphs[f"onnxruntime int8 {name}"] = _quantize(theirs, folder / f"{name}.onnx", **options)
+    for name, weight, reduce_range in (("u8s8", "QInt8", True), ("u8u8", "QUInt8", False)):
+        file = folder / f"{name}.onnx"
+        graphs[f"onnxruntime int8 {name}"] = _quantize(theirs, file, weight, reduce_range)
     ours = folder / "ours"
     try:
         if not ours.is_dir():
@@ -127,7 +125,7 @@ def _export(model: Path, file: Path) -> None:
         )  # fmt: skip
 
 
-def _quantize(source: Path, file: Path, weight: str, reduce_range: bool = False) -> Path:
+def _quantize(source: Path, file: Path, weight: str, reduce_range: bool) -> Path:
     """By channel, dynamically; a shared weight's Transpose is folded, or it would stay in fp32."""
     import onnx
     from onnx import numpy_helper
@@ -137,12 +135,15 @@ def _quantize(source: Path, file: Path, weight: str, reduce_range: bool = False)
         return file
     loaded = onnx.load(source)
     graph = loaded.graph
-    weights = {tensor.name: tensor for tensor in graph.initializer}
-    for node in [node for node in graph.node if node.op_type == "Transpose"]:
-        if node.input[0] in weights:
-            turned = np.ascontiguousarray(numpy_helper.to_array(weights[node.input[0]]).T)
-            graph.initializer.append(numpy_helper.from_array(turned, node.output[0]))
-            graph.node.remove(node)
+    weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    for node in list(graph.node):
+        if node.op_type not in ("Transpose", "Identity") or node.input[0] not in weights:
+            continue
+        found = weights[node.input[0]]
+        found = np.ascontiguousarray(found.T) if node.op_type == "Transpose" else found
+        weights[node.output[0]] = found
+        graph.initializer.append(numpy_helper.from_array(found, node.output[0]))
+        graph.node.remove(node)
     del graph.value_info[:]
     quantize_dynamic(
         loaded, file, per_channel=True, reduce_range=reduce_range,

@@ -18,7 +18,9 @@ from litebert.finetuning.recipe_rule import (
     choose_by_rule,
 )
 from litebert.inference.model_folder import open_tokenizer
+from litebert.model.config import EncoderConfig
 from litebert.model.model import Model
+from litebert.model.sentence_encoder import SentenceEncoderSettings
 from litebert.tasks.data import TaskData
 from litebert.tasks.task import Form
 from tests.tasks.small import TASKS, write_start
@@ -135,11 +137,18 @@ def _token_counts(examples: list, start: Path, name: str) -> list[int]:
     return [sum(len(tokenizer.encode(text)) + 1 for text in group) + 1 for group in groups]
 
 
-def test_the_folder_says_how_an_encoder_was_trained(start: Path, tmp_path: Path) -> None:
-    model = Model.load(start)
-    assert start_facts(model, start).training == "small"
-    (tmp_path / "modules.json").write_text("[]")
-    assert start_facts(model, tmp_path).training == "sentence"
+def test_the_folder_says_how_an_encoder_was_trained() -> None:
+    def facts(width: int, told: bool, *heads: str) -> str:
+        config = EncoderConfig(vocab_size=50, hidden_size=width, num_attention_heads=4)
+        model = Model.skeleton(config, heads)
+        model.sentence_encoder = SentenceEncoderSettings() if told else None
+        return start_facts(model).training
+
+    assert facts(128, True, "masked_lm") == "small"
+    assert facts(128, True) == "small"
+    assert facts(384, True) == "sentence"
+    assert facts(384, True, "masked_lm") == "published"  # ours: a mean that nothing trained
+    assert facts(768, False) == "published"
 
 
 def test_what_the_user_sets_holds_and_the_rest_is_said(start: Path) -> None:

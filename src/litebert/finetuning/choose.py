@@ -32,7 +32,7 @@ from litebert.text.tokenizer import Tokenizer
 
 MEASURED = 1_000  # examples whose lengths stand for all
 UNLIMITED = 1 << 20  # tokens, more than any sequence has
-SENTENCE_ENCODER = "modules.json"  # what sentence-transformers writes beside its models
+PRETRAINING_HEADS = {"masked_lm", "replaced_token"}
 
 
 def choose_recipe(
@@ -40,7 +40,7 @@ def choose_recipe(
     overrides: Sequence[str], say: Say,
 ) -> Recipe:  # fmt: skip
     """A recipe by its name, or one that fits; `overrides` change it, `say` is told the reasons."""
-    task, encoder = data.settings.name, start_facts(start, folder)
+    task, encoder = data.settings.name, start_facts(start)
     if name is None and encoder.training == "published" and encoder.width >= PAPER:
         name = "paper" if has_row("paper", task) else None
     if name is not None:
@@ -81,10 +81,12 @@ def data_facts(data: TaskData, tokenizer: Tokenizer) -> DataFacts:
     )  # fmt: skip
 
 
-def start_facts(start: Model, folder: Path) -> StartFacts:
+def start_facts(start: Model) -> StartFacts:
     """What the encoder is like: how large, and how it was trained, as its folder tells."""
     width = start.config.hidden_size
-    training: Training = "small" if width < SMALL else "published"
-    if (folder / SENTENCE_ENCODER).is_file():
-        training = "sentence"
+    told = start.sentence_encoder is not None  # as our own pretrained encoders tell, too
+    means_vectors = told and PRETRAINING_HEADS.isdisjoint(start.heads)
+    training: Training = "sentence" if means_vectors else "published"
+    if width < SMALL:
+        training = "small"
     return StartFacts(training, width, start.config.longest_sequence)
