@@ -14,6 +14,8 @@ from types import ModuleType
 import litebert
 from litebert.finetuning import recipe as recipes
 
+# The service's own modules need its extra; `serve` imports them once it has checked for it.
+OF_THE_SERVICE = {"fastapi", "prometheus_client", "starlette", "uvicorn"}
 PACKAGE = Path(str(resources.files("litebert")))
 
 
@@ -40,8 +42,13 @@ def _import_modules() -> int:
     files = [file.relative_to(PACKAGE.parent) for file in PACKAGE.rglob("*.py")]
     names = [".".join(file.with_suffix("").parts).removesuffix(".__init__") for file in files]
     for name in names:
-        if not name.endswith(".__main__"):
+        if name.endswith(".__main__"):
+            continue
+        try:
             import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name not in OF_THE_SERVICE or not name.startswith("litebert.serving."):
+                raise
     hidden = [name for name in litebert.__all__ if isinstance(getattr(litebert, name), ModuleType)]
     if hidden:  # importing litebert.x.y puts the package x where the function x should be
         raise SystemExit(f"packages hide the public names {', '.join(hidden)}")
