@@ -16,7 +16,7 @@ from litebert.inference.kernels import (
     channel_scales,
     grid,
     has_vnni,
-    int8_engine,
+    int8_libraries,
     packer,
 )
 from litebert.inference.packed import PackedEncoder, pack_model
@@ -100,7 +100,7 @@ def test_int8_does_not_saturate_at_extreme_activations(
     engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All weights and activations at their largest: where 16 bits overflow, sums are too low."""
-    monkeypatch.setattr("litebert.inference.kernels.int8_engine", lambda device: engine)
+    monkeypatch.setattr("litebert.inference.kernels.int8_libraries", lambda device: [engine])
     layer = nn.Linear(512, 64).requires_grad_(False)
     layer.weight.fill_(0.5)
     layer.bias.zero_()
@@ -117,7 +117,7 @@ def test_int8_does_not_saturate_at_extreme_activations(
 @pytest.mark.parametrize("engine", ENGINES)
 def test_int8_error_is_that_of_rounding(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against the same sum in float64 from values rounded to bytes by hand."""
-    monkeypatch.setattr("litebert.inference.kernels.int8_engine", lambda device: engine)
+    monkeypatch.setattr("litebert.inference.kernels.int8_libraries", lambda device: [engine])
     layer, x = linear(300, 50), torch.randn(9, 300) * 3
     layer.weight[7] *= 100  # a channel of its own scale
     steps = channel_scales(layer.weight)
@@ -129,6 +129,18 @@ def test_int8_error_is_that_of_rounding(engine: str, monkeypatch: pytest.MonkeyP
     assert ((packer("int8", CPU)(layer, None)(x) - exact).abs() <= bound + 1e-4).all()
 
 
+@pytest.mark.skipif(len(ENGINES) < 2, reason="torch has one library for int8 here")
+def test_large_products_go_to_the_other_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("litebert.inference.kernels.int8_libraries", lambda device: ENGINES)
+    monkeypatch.setattr("litebert.inference.kernels.AMX_PAYS", 40 * 64 * 32)
+    layer = linear(64, 32)
+    for rows in (39, 40, 41):
+        x = torch.randn(rows, 64)
+        found = packer("int8", CPU)(layer, "gelu")(x)
+        assert found.shape == (rows, 32)
+        assert torch.allclose(found, torch.nn.functional.gelu(layer(x)), atol=0.05)
+
+
 @pytest.mark.skipif(not has_fast_bf16(CPU), reason="this CPU does not multiply bfloat16 itself")
 def test_bf16_is_near() -> None:
     layer, x = linear(64, 32), torch.randn(40, 64)
@@ -138,10 +150,10 @@ def test_bf16_is_near() -> None:
 
 
 def test_the_library_follows_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    for amx, expected in ((True, "onednn"), (False, "fbgemm")):
+    for amx, expected in ((True, ["fbgemm", "onednn"]), (False, ["fbgemm"])):
         monkeypatch.setattr("torch.cpu._is_amx_tile_supported", lambda amx=amx: amx)
         monkeypatch.setattr("litebert.inference.kernels.engines", lambda: {"fbgemm", "onednn"})
-        assert int8_engine(CPU) == expected
+        assert int8_libraries(CPU) == expected
 
 
 @given(st.integers(1, 5000))

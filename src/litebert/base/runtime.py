@@ -60,6 +60,12 @@ def keep_freed_memory() -> bool:
     return bool(mallopt(_M_MMAP_MAX, 0) and mallopt(_M_TRIM_THRESHOLD, _NEVER))
 
 
+def release_freed_memory() -> None:
+    """Give what was freed back to the system, after much of it was used for a moment."""
+    if sys.platform == "linux" and platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def memory_now() -> int:
     """Bytes this process holds in memory (Linux; elsewhere its peak so far)."""
     status = Path("/proc/self/statm")

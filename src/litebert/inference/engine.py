@@ -28,7 +28,7 @@ import torch
 from numpy.typing import NDArray
 
 from litebert.base.errors import InputError, SettingsError, did_you_mean
-from litebert.base.runtime import default_device
+from litebert.base.runtime import default_device, release_freed_memory
 from litebert.inference.exits import DepthDial, ExitRule
 from litebert.inference.jobs import (
     SLICE_TOKENS,
@@ -51,6 +51,7 @@ from litebert.tasks.asked import is_many, pair_of, places, text_of
 from litebert.tasks.features import Features
 from litebert.tasks.task import Prediction, Task
 
+LARGE = 8 * SLICE_TOKENS  # tokens of a job after which freed memory goes back to the system
 OVERFLOWS = ("truncate", "stride", "error")
 WIDE = 512  # hidden size from which on a step of 512 tokens fills the processor
 
@@ -180,8 +181,12 @@ class Engine:
         """The answers to a job, computed here and now."""
         with self.computing:
             if job.rule is None:
-                return run_job(self.model, job, on_progress)
-            return run_stepwise(self.model, job, SLICE_TOKENS)
+                answers = run_job(self.model, job, on_progress)
+            else:
+                answers = run_stepwise(self.model, job, SLICE_TOKENS)
+            if len(job.batch.ids) > LARGE:
+                release_freed_memory()
+            return answers
 
     def submit(
         self, inputs: Any, *, ask: str = "predict", deadline: float | None = None, **options: Any

@@ -23,7 +23,7 @@ from litebert.model.model import Model
 from litebert.tasks.features import Features
 from litebert.tasks.task import Prediction, Task
 
-SLICE_TOKENS = 2048  # that go through the encoder together
+SLICE_TOKENS = 1024  # that go through the encoder together
 
 
 class Readout(Protocol):

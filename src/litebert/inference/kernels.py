@@ -6,9 +6,9 @@ measurements behind the choices:
 
 fp32   oneDNN's blocked layout, which also fuses the activation or the residual sum
 bf16   the same, where the CPU multiplies bfloat16 itself (AVX512-BF16, AMX)
-int8   weights by output channel, symmetric; activations by the range of each call. FBGEMM; oneDNN
-       where there is AMX. Without VNNI two products are added in 16 bits, which 8-bit activations
-       can overflow, so activations take 7 bits there (`reduce_range`).
+int8   weights by output channel, symmetric; activations by the range of each call. FBGEMM; for
+       large products oneDNN where there is AMX. Without VNNI two products are added in 16 bits,
+       which 8-bit activations can overflow, so they take 7 bits there (`reduce_range`).
 
 On a GPU products stay torch's own, in fp32 or bf16.
 """
@@ -16,33 +16,32 @@ On a GPU products stay torch's own, in fp32 or bf16.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from litebert.base.errors import SettingsError
 from litebert.base.runtime import has_fast_bf16
-from litebert.model.efficient import activate
 
 EnginePrecision = Literal["auto", "fp32", "bf16", "int8"]
 Resolved = Literal["fp32", "bf16", "int8"]
-_ALGORITHMS = {"gelu": ("gelu", "none"), "gelu_new": ("gelu", "tanh"), "relu": ("relu", "")}
+AMX_PAYS = 30_000_000  # multiplications of a product from which on oneDNN's is the faster one
+_FUSED = {"gelu": ("gelu", "none"), "gelu_new": ("gelu", "tanh"), "relu": ("relu", "")}
 
 
-class PackedLinear(Protocol):
-    """A linear layer whose weights are as the kernel wants them."""
+class PackedLinear(nn.Module):
+    """A linear layer whose weights are as the kernel wants them. TorchScript compiles it."""
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """The product and the bias, activated where the layer was packed with an activation."""
-        ...
+        raise NotImplementedError
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
-        """The product, the bias and a residual; the activation is not applied."""
-        ...
+        """The product, the bias and a residual; without an activation."""
+        raise NotImplementedError
 
 
 Pack = Callable[[nn.Linear, str | None], PackedLinear]
@@ -60,20 +59,22 @@ def resolve_engine_precision(precision: str, device: torch.device) -> Resolved:
             "slower than fp32; choose fp32 or int8"
         )
     if precision == "int8":
-        int8_engine(device)
+        int8_libraries(device)
     return precision  # type: ignore[return-value]
 
 
-def int8_engine(device: torch.device) -> str:
-    """The library that multiplies int8 here: oneDNN uses AMX, FBGEMM is faster without it."""
+def int8_libraries(device: torch.device) -> list[str]:
+    """What multiplies int8 here: for few rows, and for many where another one is faster then.
+
+    FBGEMM has the least to do around a product; oneDNN uses AMX, which pays for large ones.
+    """
     known = engines()
     if device.type != "cpu" or not {"fbgemm", "onednn"} & known:
         raise SettingsError(
             "precision int8: needs an x86 CPU and a torch built with FBGEMM or oneDNN; choose fp32"
         )
-    if "onednn" in known and (torch.cpu._is_amx_tile_supported() or "fbgemm" not in known):
-        return "onednn"
-    return "fbgemm"
+    amx = torch.cpu._is_amx_tile_supported()
+    return [name for name in ("fbgemm", "onednn") if name in known][: 2 if amx else 1]
 
 
 def engines() -> set[str]:
@@ -95,76 +96,93 @@ def packer(precision: Resolved, device: torch.device) -> Pack:
         dtype = torch.bfloat16 if precision == "bf16" else torch.float32
         return lambda linear, activation: _Plain(linear, activation, dtype)
     if precision == "int8":
-        engine, reduce_range = int8_engine(device), not has_vnni()
-        return lambda linear, activation: _Int8(linear, activation, engine, reduce_range)
+        libraries, reduce_range = int8_libraries(device), not has_vnni()
+        return lambda linear, activation: _Int8(linear, activation, libraries, reduce_range)
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     return lambda linear, activation: _Blocked(linear, activation, dtype)
 
 
-class _Plain:
+class _Plain(PackedLinear):
     """torch's own product: for GPUs, and builds without oneDNN."""
 
     def __init__(self, linear: nn.Linear, activation: str | None, dtype: torch.dtype) -> None:
-        self._weight, self._bias = linear.weight.detach().to(dtype), linear.bias.detach().to(dtype)
-        self._activation = activation
+        super().__init__()
+        self.weight, self.bias = linear.weight.detach().to(dtype), linear.bias.detach().to(dtype)
+        self.activation = activation or ""
 
-    def __call__(self, x: Tensor) -> Tensor:
-        y = nn.functional.linear(x.to(self._weight.dtype), self._weight, self._bias)
-        return y if self._activation is None else activate(y, self._activation)
+    def forward(self, x: Tensor) -> Tensor:
+        y = nn.functional.linear(x.to(self.weight.dtype), self.weight, self.bias)
+        if self.activation == "relu":
+            return nn.functional.relu(y)
+        if self.activation == "gelu":
+            return nn.functional.gelu(y)
+        if self.activation == "gelu_new":
+            return nn.functional.gelu(y, approximate="tanh")
+        return y
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
-        return nn.functional.linear(x.to(self._weight.dtype), self._weight, self._bias) + residual
+        return nn.functional.linear(x.to(self.weight.dtype), self.weight, self.bias) + residual
 
 
-class _Blocked:
+class _Blocked(PackedLinear):
     """oneDNN's blocked weights in fp32 or bf16."""
 
     def __init__(self, linear: nn.Linear, activation: str | None, dtype: torch.dtype) -> None:
-        operators = torch.ops.mkldnn
-        self._weight = operators._reorder_linear_weight(linear.weight.detach().to(dtype))
-        self._bias = linear.bias.detach().to(dtype, copy=True)
-        self._dtype = dtype
-        self._fused = ("none", "") if activation is None else _ALGORITHMS[activation]
-        self._product = operators._linear_pointwise.default
-        self._sum = operators._linear_pointwise.binary
+        super().__init__()
+        reorder = torch.ops.mkldnn._reorder_linear_weight
+        self.weight = reorder(linear.weight.detach().to(dtype))
+        self.bias = linear.bias.detach().to(dtype, copy=True)
+        self.fused, self.algorithm = ("none", "") if activation is None else _FUSED[activation]
 
-    def __call__(self, x: Tensor) -> Tensor:
-        name, algorithm = self._fused
-        rows = len(x)
-        x = _on_grid(x if x.dtype == self._dtype else x.to(self._dtype))
-        y = self._product(x, self._weight, self._bias, name, [], algorithm)
-        return y if len(y) == rows else y[:rows]
+    def forward(self, x: Tensor) -> Tensor:
+        x, rows = x.to(self.bias.dtype), x.shape[0]
+        more = grid(rows) - rows
+        if more > 0:
+            x = nn.functional.pad(x, (0, 0, 0, more))
+        y = torch.ops.mkldnn._linear_pointwise(
+            x, self.weight, self.bias, self.fused, [], self.algorithm
+        )
+        return y.narrow(0, 0, rows) if more > 0 else y
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
-        if len(x) == grid(len(x)):
-            return self._sum(x, residual, self._weight, self._bias, "add")
-        y = self._product(_on_grid(x), self._weight, self._bias, "none", [], "")
-        return y[: len(residual)].add_(residual)
+        if grid(x.shape[0]) > x.shape[0]:
+            return self.forward(x).add_(residual)
+        return torch.ops.mkldnn._linear_pointwise(x, residual, self.weight, self.bias, "add")
 
 
-class _Int8:
+class _Int8(PackedLinear):
     """Weights as signed bytes with a scale for each output; activations as bytes of this call."""
 
     def __init__(
-        self, linear: nn.Linear, activation: str | None, engine: str, reduce_range: bool
-    ) -> None:
-        with quantized_engine(engine):
-            self._packed = _packed_bytes(linear.weight.detach(), linear.bias.detach())
-        self._reduce_range, self._activation = reduce_range, activation
-        self._by_shape = engine == "onednn"
-        self._product = torch.ops.quantized.linear_dynamic.default
+        self, linear: nn.Linear, activation: str | None, libraries: Sequence[str],
+        reduce_range: bool,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        weight, bias = linear.weight.detach(), linear.bias.detach().clone()
+        self.packed = _packed_bytes(weight, bias, libraries[0])
+        self.packed_for_many = self.packed
+        self.many = 2**31  # rows from which on the other library is faster
+        if len(libraries) > 1:
+            self.packed_for_many = _packed_bytes(weight, bias, libraries[1])
+            self.many = AMX_PAYS // weight.numel()
+        self.reduce_range, self.activation = reduce_range, activation or ""
 
-    def __call__(self, x: Tensor) -> Tensor:
-        rows = len(x)
-        if self._by_shape:
-            x = _on_grid(x)
-        y = self._product(x, self._packed, self._reduce_range)
-        if self._activation is not None:
-            _activate_in_place(y, self._activation)
-        return y if len(y) == rows else y[:rows]
+    def forward(self, x: Tensor) -> Tensor:
+        rows = x.shape[0]
+        if rows < self.many:
+            y = torch.ops.quantized.linear_dynamic(x, self.packed, self.reduce_range)
+        else:
+            x = nn.functional.pad(x, (0, 0, 0, grid(rows) - rows))
+            y = torch.ops.quantized.linear_dynamic(x, self.packed_for_many, self.reduce_range)
+            y = y.narrow(0, 0, rows)
+        # Both forms of GELU as erf: they differ by 5e-4 at most, far less than a step of a byte,
+        # and torch's tanh takes three times as long, nearly as long as the product before it.
+        if self.activation == "relu":
+            return y.relu_()
+        return y if self.activation == "" else nn.functional.gelu(y)
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
-        return self(x).add_(residual)
+        return self.forward(x).add_(residual)
 
 
 def grid(rows: int) -> int:
@@ -174,12 +192,7 @@ def grid(rows: int) -> int:
     batches that change at every step there would be no end of it.
     """
     step = 1 if rows <= 32 else 8 if rows <= 128 else 32 if rows <= 512 else 128
-    return -(-rows // step) * step
-
-
-def _on_grid(x: Tensor) -> Tensor:
-    more = grid(len(x)) - len(x)
-    return nn.functional.pad(x, (0, 0, 0, more)) if more else x
+    return (rows + step - 1) // step * step
 
 
 def channel_scales(weight_OI: Tensor) -> Tensor:
@@ -187,29 +200,16 @@ def channel_scales(weight_OI: Tensor) -> Tensor:
     return weight_OI.abs().amax(1).clamp_min(torch.finfo(torch.float32).tiny * 127) / 127
 
 
-def _packed_bytes(weight_OI: Tensor, bias_O: Tensor) -> Any:
-    scales = channel_scales(weight_OI).double()
-    bytes_OI = torch.round(weight_OI / scales[:, None]).clamp_(-127, 127).to(torch.int8)
+def _packed_bytes(weight_OI: Tensor, bias_O: Tensor, library: str) -> Any:
+    scales = channel_scales(weight_OI)
+    bytes_OI = (weight_OI / scales[:, None]).round_().clamp_(-127, 127).to(torch.int8)
     zeros = torch.zeros(len(scales), dtype=torch.long)
-    with warnings.catch_warnings():  # torch means to replace its quantized tensors some day
-        warnings.simplefilter("ignore")
-        quantized = torch._make_per_channel_quantized_tensor(bytes_OI, scales, zeros, 0)
-        return torch.ops.quantized.linear_prepack(quantized, bias_O)
-
-
-@contextmanager
-def quantized_engine(name: str) -> Any:
-    """Pack for this library; what is packed remembers it."""
     before = torch.backends.quantized.engine
-    torch.backends.quantized.engine = name
+    torch.backends.quantized.engine = library  # what is packed remembers it
     try:
-        yield
+        with warnings.catch_warnings():  # torch means to replace its quantized tensors some day
+            warnings.simplefilter("ignore")
+            whole = torch._make_per_channel_quantized_tensor(bytes_OI, scales.double(), zeros, 0)
+            return torch.ops.quantized.linear_prepack(whole, bias_O)
     finally:
         torch.backends.quantized.engine = before
-
-
-def _activate_in_place(x: Tensor, name: str) -> None:
-    """Both forms of GELU as erf: they differ by 5e-4 at most, far less than a step of a byte, and
-    torch's tanh takes three times as long, nearly as long as the product before it.
-    """
-    x.relu_() if name == "relu" else torch.ops.aten.gelu_(x)

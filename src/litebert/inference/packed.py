@@ -8,18 +8,19 @@ Shapes: B sequences, T tokens, N tokens of all, E embedding, H hidden, A heads, 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from litebert.base.runtime import release_freed_memory
 from litebert.inference.kernels import Pack, Resolved, packer
 from litebert.model.encoder import Encoder
 from litebert.model.layers import Attention, FeedForward
-from litebert.model.layout import Layout, Packed, State
+from litebert.model.layout import Packed, State
 from litebert.model.model import Model
 
 
@@ -27,6 +28,9 @@ def pack_model(model: Model, precision: Resolved) -> Model:
     """Give a model a packed encoder; it can no longer be trained or saved."""
     device = next(model.parameters()).device
     model.encoder = PackedEncoder(model.encoder, packer(precision, device), precision)
+    for parameter in model.parameters():  # a tensor of the file would keep all of it in memory
+        parameter.data = parameter.data.clone()
+    release_freed_memory()
     return model.requires_grad_(False).train(False)
 
 
@@ -38,17 +42,21 @@ class PackedEncoder(Encoder):
         self.config, self.checkpointing = encoder.config, False
         self.embeddings = encoder.embeddings
         self._dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-        tables = encoder.embeddings
-        # Most sequences are of segment 0 throughout: one table less to add.
-        self._places = tables.position.weight.detach() + tables.segment.weight.detach()[0]
-        self._segments = tables.segment.weight.detach() - tables.segment.weight.detach()[0]
-        projection, width = encoder.projection, encoder.config.embedding_size
-        self._project = None if projection is None else pack(projection, None)
-        self._width = (width,)
-        object.__setattr__(self, "projection", projection is not None)  # whether; not a module
-        attentions: Any = [_Attention(part, pack, self._dtype) for part in encoder.attentions]  # type: ignore[arg-type]
-        parts: Any = [_FeedForward(part, pack, self._dtype) for part in encoder.feed_forwards]  # type: ignore[arg-type]
-        self.attentions, self.feed_forwards = attentions, parts
+        self._first = _compiled(_FirstStates(encoder, pack, self._dtype))
+        device = encoder.embeddings.token.weight.device
+        longest = torch.arange(encoder.config.max_position_embeddings, device=device)
+        self._counting = longest[encoder.config.first_position :]
+        attentions: Any = [
+            _compiled(_Attention(part, pack, self._dtype))  # type: ignore[arg-type]
+            for part in encoder.attentions
+        ]
+        feed_forwards: Any = [
+            _compiled(_FeedForward(part, pack, self._dtype))  # type: ignore[arg-type]
+            for part in encoder.feed_forwards
+        ]
+        self.attentions, self.feed_forwards = attentions, feed_forwards
+        one = len(attentions) == len(feed_forwards) == 1
+        self._repeat = _compiled(_Repeat(attentions[0], feed_forwards[0])) if one else None
 
     def embed(
         self, ids: Tensor, *, mask: Tensor | None = None, segments: Tensor | None = None,
@@ -59,74 +67,129 @@ class PackedEncoder(Encoder):
         layout = Packed(tuple(lengths))
         self._check_length(layout)
         if positions is None:
-            positions = self._positions(ids, layout)
-        x_NE = F.embedding(ids, self.embeddings.token.weight)
-        x_NE += F.embedding(positions, self._places)
-        if segments is not None:
-            x_NE += F.embedding(segments, self._segments)
-        norm = self.embeddings.norm
-        x_NE = F.layer_norm(x_NE, self._width, norm.weight, norm.bias, norm.eps)
-        x_NH = x_NE.to(self._dtype) if self._project is None else self._project(x_NE)
-        return State(x_NH, layout)
+            parts = [self._counting[:length] for length in lengths]
+            positions = parts[0] if len(parts) == 1 else torch.cat(parts)
+        return State(self._first(ids, positions, segments, self.embeddings.token.weight), layout)
+
+    def layers(
+        self, state: State, start: int, stop: int, collect: list[State] | None = None,
+        read: Tensor | None = None,
+    ) -> State:  # fmt: skip
+        """As the plain encoder does; a shared layer is repeated without Python in between."""
+        whole = stop - start - (read is not None)
+        if self._repeat is not None and collect is None and whole > 1:
+            self.check_depth(stop)
+            assert isinstance(state.layout, Packed)
+            x_NH = self._repeat(state.x_NH, state.layout.lengths, whole)
+            state, start = State(x_NH, state.layout), start + whole
+        return state if start == stop else super().layers(state, start, stop, collect, read)
 
     def _run(self, arguments: tuple[Any, ...]) -> Tensor:
         """One block: with `read`, the tokens that are read afterwards, zeros elsewhere."""
         x_NH, attention, feed_forward, layout, _, read_R = arguments
+        result = feed_forward(attention(x_NH, layout.lengths, read_R))
         if read_R is None:
-            return feed_forward(attention(x_NH, x_NH, layout, None))
-        residual = x_NH.index_select(0, read_R)
-        result = feed_forward(attention(x_NH, residual, layout, read_R))
+            return result
         return torch.zeros_like(x_NH).index_copy_(0, read_R, result)
 
 
-class _Norm:
+class _Repeat(nn.Module):
+    """A shared layer, so many times."""
+
+    def __init__(self, attention: nn.Module, feed_forward: nn.Module) -> None:
+        super().__init__()
+        self.attention, self.feed_forward = attention, feed_forward
+
+    def forward(self, x_NH: Tensor, lengths: list[int], times: int) -> Tensor:
+        for _ in range(times):
+            x_NH = self.feed_forward(self.attention(x_NH, lengths, None))
+        return x_NH
+
+
+class _FirstStates(nn.Module):
+    """Tokens before the first layer; the token table is handed over, as heads borrow it too."""
+
+    def __init__(self, encoder: Encoder, pack: Pack, dtype: torch.dtype) -> None:
+        super().__init__()
+        tables = encoder.embeddings
+        # Most sequences are of segment 0 throughout: one table less to add.
+        segments = tables.segment.weight.detach()
+        self.places = tables.position.weight.detach() + segments[0]
+        self.segments = segments - segments[0]
+        self.norm = _Norm(tables.norm, torch.float32)
+        projection = encoder.projection
+        self.project = nn.Identity() if projection is None else pack(projection, None)
+        self.dtype = dtype
+
+    def forward(
+        self, ids: Tensor, positions: Tensor, segments: Tensor | None, token_VE: Tensor
+    ) -> Tensor:
+        x_NE = F.embedding(ids, token_VE) + F.embedding(positions, self.places)
+        if segments is not None:
+            x_NE = x_NE + F.embedding(segments, self.segments)
+        return self.project(self.norm(x_NE)).to(self.dtype)
+
+
+class _Norm(nn.Module):
     def __init__(self, norm: nn.LayerNorm, dtype: torch.dtype) -> None:
+        super().__init__()
         self.weight, self.bias = (
             parameter.detach().to(dtype, copy=True) for parameter in (norm.weight, norm.bias)
         )
-        self.shape, self.eps = tuple(self.weight.shape), norm.eps
+        self.width, self.eps = len(self.weight), float(norm.eps)
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return torch.layer_norm(x, self.shape, self.weight, self.bias, self.eps)
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.layer_norm(x, [self.width], self.weight, self.bias, self.eps)
 
 
-class _Attention:
+class _Attention(nn.Module):
+    """LayerNorm(x + Attention(x)), of all tokens or of those that are read."""
+
     def __init__(self, part: Attention, pack: Pack, dtype: torch.dtype) -> None:
-        self.heads = part.heads
+        super().__init__()
+        self.heads, self.width = part.heads, part.output.out_features
         self.query_key_value = pack(part.query_key_value, None)
         self.output = pack(part.output, None)
         self.norm = _Norm(part.norm, dtype)
 
-    def __call__(
-        self, x_NH: Tensor, residual: Tensor, layout: Layout, read_R: Tensor | None
-    ) -> Tensor:
-        context = self._attend(self.query_key_value(x_NH), layout)
+    def forward(self, x_NH: Tensor, lengths: list[int], read_R: Tensor | None) -> Tensor:
+        context_NH = self.attend(self.query_key_value(x_NH), lengths)
         if read_R is not None:
-            context = context.index_select(0, read_R)
-        return self.norm(self.output.plus(context, residual))
+            context_NH, x_NH = context_NH.index_select(0, read_R), x_NH.index_select(0, read_R)
+        return self.norm(self.output.plus(context_NH, x_NH))
 
-    def _attend(self, qkv_NX: Tensor, layout: Layout) -> Tensor:
-        """Attention within each sequence; neighbours of one length go through in one call.
-
-        As `Packed.attend`, with fewer views: of a short text they cost as much as the attention.
-        """
-        assert isinstance(layout, Packed)
-        parts, start = [], 0
-        for length, run in groupby(layout.lengths):
-            count = len(list(run))
-            part = qkv_NX[start : start + count * length].view(count, length, 3, self.heads, -1)
+    def attend(self, qkv_NX: Tensor, lengths: list[int]) -> Tensor:
+        """Attention within each sequence; neighbours of one length go through in one call."""
+        parts: list[Tensor] = []
+        place, start = 0, 0
+        while place < len(lengths):
+            length, count = lengths[place], 1
+            while place + count < len(lengths) and lengths[place + count] == length:
+                count += 1
+            tokens = count * length
+            part = qkv_NX.narrow(0, start, tokens).view(count, length, 3, self.heads, -1)
             q, k, v = part.permute(2, 0, 3, 1, 4).unbind(0)
             context_BATD = F.scaled_dot_product_attention(q, k, v)
-            parts.append(context_BATD.transpose(1, 2).reshape(count * length, -1))
-            start += count * length
+            parts.append(context_BATD.transpose(1, 2).reshape(tokens, self.width))
+            place, start = place + count, start + tokens
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-class _FeedForward:
+class _FeedForward(nn.Module):
+    """LayerNorm(x + feed-forward of x)."""
+
     def __init__(self, part: FeedForward, pack: Pack, dtype: torch.dtype) -> None:
+        super().__init__()
         self.inner = pack(part.inner, part.activation)
         self.outer = pack(part.outer, None)
         self.norm = _Norm(part.norm, dtype)
 
-    def __call__(self, x_NH: Tensor) -> Tensor:
+    def forward(self, x_NH: Tensor) -> Tensor:
         return self.norm(self.outer.plus(self.inner(x_NH), x_NH))
+
+
+def _compiled(module: nn.Module) -> Any:
+    """Without Python between its operators, which takes as long as they do on a short text."""
+    with warnings.catch_warnings():  # TorchScript is to be replaced, by what needs a C++ compiler
+        warnings.simplefilter("ignore")
+        return torch.jit.script(module.eval())

@@ -273,10 +273,11 @@ class TextTask(Task[TextSettings, TextExample, P]):
 
     def decode(self, examples: Examples, features: Features, outputs: Outputs) -> list[P]:
         """The windows of a text vote with their probabilities."""
-        numbers, rows = features.example_of, np.stack(outputs)
-        sums = np.zeros((len(examples), rows.shape[1]))
-        np.add.at(sums, numbers, rows)
-        means = sums / np.bincount(numbers, minlength=len(examples))[:, None]
+        means = np.stack(outputs)
+        if len(outputs) > len(examples):
+            numbers, sums = features.example_of, np.zeros((len(examples), means.shape[1]))
+            np.add.at(sums, numbers, means)
+            means = sums / np.bincount(numbers, minlength=len(examples))[:, None]
         return [
             self.to_prediction(example.id, row)
             for example, row in zip(examples, means, strict=True)
