@@ -609,3 +609,13 @@ def test_single_segments_never_cross_documents(name: str) -> None:
     assert (np.diff(samples.fragments) == 1).all()
     owner = document_of_token(window)
     assert (owner[samples.starts] == owner[samples.ends - 1]).all()
+
+
+def test_every_sentence_by_itself() -> None:
+    window = make_window([[2, 30], [4]])
+    samples = make_samples(window, INPUT_FORMATS["sentences"], 12, 0, 0)
+    assert samples.first.tolist() == [0, 1, 2]
+    assert (samples.last - samples.first == 1).all()
+    assert samples.lengths(1).tolist() == [4, 12, 6]
+    assert samples.truncated.tolist() == [0, 20, 0]
+    assert len(set(samples.keys.tolist())) == 3

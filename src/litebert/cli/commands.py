@@ -39,6 +39,7 @@ COMMANDS = (
     Command("presets", "presets", "training:presets", CHOOSE, arguments=0),
     Command("plan", "plan", "training:plan", CHOOSE, flags=AS_JSON),
     Command("pretrain", "pretrain", "training:pretrain", TRAIN),
+    Command("distill", "distill", "training:distill", TRAIN),
     Command("evaluate", "evaluate", "training:evaluate", TRAIN, flags=AS_JSON),
     Command("plot", "plot", "training:plot", TRAIN),
     Command("finetune", "finetune", "tasks:finetune", USE),
