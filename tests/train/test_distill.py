@@ -196,7 +196,7 @@ def test_a_text_is_read_once(teacher: Path, corpus: Path, tmp_path: Path, monkey
     monkeypatch.setattr(found, "_encode", pytest.fail)
     assert torch.equal(found.vectors(inputs), first)
     again = open_teacher(teacher, store, tmp_path / "vectors")
-    assert again.cache.restore(len(found.cache))
+    assert again.cache.restore(found.cache.save())
     monkeypatch.setattr(again, "_encode", pytest.fail)
     assert torch.equal(again.vectors(inputs), first)
 
@@ -205,18 +205,37 @@ def test_rows_after_a_checkpoint_are_forgotten(tmp_path: Path) -> None:
     rows = np.arange(12, dtype=np.float16).reshape(4, 3)
     cache = VectorCache(tmp_path / "rows", 3, 10**6)
     cache.add([5, 6, 5], rows[:3])
-    assert cache.sync() == 2
+    saved = cache.save()
+    assert saved.rows == 2
     cache.add([7], rows[3:])
     other = VectorCache(tmp_path / "rows", 3, 10**6)
-    assert other.restore(2)
+    assert other.restore(saved)
     assert other.missing([7, 5, 6]) == [0]
     known, found = other.get([7, 6])
     assert known == [1]
     assert np.array_equal(found, rows[1:2])
-    assert not VectorCache(tmp_path / "rows", 3, 10**6).restore(9)  # not there any more
+    assert other.save() == saved
     full = VectorCache(None, 3, 2 * full_row())
     full.add([1, 2, 3], rows[:3])
     assert full.missing([1, 2, 3]) == [2]
+
+
+@pytest.mark.parametrize("place", [0, 9, 20, None])
+def test_a_damaged_file_of_rows_is_noticed(place: int | None, tmp_path: Path) -> None:
+    """A changed byte, or the last one lost."""
+    cache = VectorCache(tmp_path / "rows", 3, 10**6)
+    cache.add([5, 6], np.ones((2, 3), np.float16))
+    content = bytearray((tmp_path / "rows").read_bytes())
+    if place is None:
+        content.pop()
+    else:
+        content[place] ^= 4
+    (tmp_path / "rows").write_bytes(content)
+    other = VectorCache(tmp_path / "rows", 3, 10**6)
+    assert not other.restore(cache.save())
+    assert len(other) == 0
+    other.add([7], np.ones((1, 3), np.float16))
+    assert VectorCache(tmp_path / "rows", 3, 10**6).restore(other.save())
 
 
 def full_row() -> int:

@@ -57,7 +57,7 @@ class SentenceVectors(Distillation):
         return len(batch)
 
     def term(self, model: Model, state: State, inputs: Inputs) -> Term:
-        taught_BS = self.teacher.vectors(inputs).float() @ self.basis
+        taught_BS = self.teacher.vectors(inputs).to(self.basis) @ self.basis
         cosine_B = F.cosine_similarity(state.mean().float(), taught_BS)
         return Term((1 - cosine_B).sum())
 

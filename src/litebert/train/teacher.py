@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,7 @@ from litebert.model.folder import find_model_folder
 from litebert.model.inputs import Inputs, to_inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
+from litebert.model.sentence_encoder import SentenceEncoderSettings
 from litebert.objectives.distillation import TeacherSettings
 from litebert.text.tokenizer import Tokenizer
 from litebert.train.vector_cache import VectorCache, text_keys
@@ -49,8 +51,6 @@ class PackedTeacher:
         self.same_tokens = same_tokens(self.tokenizer, tokenizer)
         model = Model.load(self.folder).to(device)
         self.config = model.config
-        self.sentence_encoder = model.sentence_encoder
-        self.settings = embed_settings(model, self.folder, max_length=None)
         self._check_length(max_length)
         self.token_table = model.encoder.embeddings.token.weight.detach().clone()
         precision = resolve_engine_precision(settings.precision, device)
@@ -98,6 +98,11 @@ class PackedTeacher:
         return self._read
 
     # ------------------------------------------------------------------------------- of texts
+
+    @cached_property
+    def settings(self) -> SentenceEncoderSettings:
+        """How it makes a vector of a text; refused where a folder says what is not followed."""
+        return embed_settings(self.model, self.folder)
 
     def vectors(self, inputs: Inputs) -> Tensor:
         """One vector a sequence, (B, H)."""

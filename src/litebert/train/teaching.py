@@ -22,9 +22,10 @@ from litebert.train.checkpoint import Say
 from litebert.train.distributed import DistributedGroup
 from litebert.train.stages import resolve_stages
 from litebert.train.teacher import PackedTeacher
+from litebert.train.vector_cache import SavedVectors
 
 VECTORS = "teacher.vectors"
-SAVED = "teacher_vectors"  # in a checkpoint's state: how many
+SAVED = "teacher_vectors"  # in a checkpoint's state
 
 
 @dataclass
@@ -64,14 +65,14 @@ class Teaching:
 
     def state(self) -> dict[str, Any]:
         """For a checkpoint."""
-        return {} if self.teacher is None else {SAVED: self.teacher.cache.sync()}
+        return {} if self.teacher is None else {SAVED: self.teacher.cache.save().model_dump()}
 
     def restore(self, state: dict[str, Any] | None, say: Say) -> None:
         """Go on from a checkpoint, or begin."""
         if self.teacher is None:
             return
-        count = 0 if state is None else state.get(SAVED, 0)
-        if not self.teacher.cache.restore(count):
+        saved = SavedVectors.build((state or {}).get(SAVED, {}), "checkpoint")
+        if not self.teacher.cache.restore(saved):
             say("resumes, but not bit for bit: what the teacher said is lost, and is asked again")
 
     def finish(self) -> None:
