@@ -59,10 +59,10 @@ def cosines(folder: Path, data: Path) -> float:
     folder = find_model_folder(folder)
     examples = read_glue("sts-b", data, "dev")
     settings = SentenceEncoderSettings(pooling="mean", normalize=True, max_length=128)
-    texts = [text for one in examples for text in (one.first, one.second)]
+    texts = [text for one in examples for text in (one.first, one.second or "")]
     vectors = embed_texts(Model.load(folder), open_tokenizer(folder), texts, settings)
     found = (vectors[::2] * vectors[1::2]).sum(1)
-    labels = [float(one.label) for one in examples]
+    labels = [float(one.label or 0) for one in examples]
     return CORRELATION_METRICS["spearman"](labels, found.tolist())
 
 

@@ -127,7 +127,7 @@ def test_what_a_teacher_cannot_teach_is_refused(start: Path, tmp_path: Path) -> 
         tune(teacher=folder, search="3")
     with pytest.raises(SettingsError, match="freeze and contrastive cannot be combined"):
         tune(teacher=folder, freeze=True)
-    with pytest.raises(SettingsError, match="not fine-tuned"):
+    with pytest.raises(FormatError, match="not a fine-tuned model"):
         tune(teacher=start)
     table.write_text(table.read_text().replace(",c", ",a").replace(",b", ",d"))
     with pytest.raises(SettingsError, match="its labels are no, yes, the task's a, d"):

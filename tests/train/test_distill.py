@@ -67,8 +67,8 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_teacher(folder / "teacher", folder / "vocab.txt")
 
 
-def student(teacher: Path, *objectives: str, **changes: Any) -> Preset:
-    return taught_preset(small("albert-tiny"), teacher, objectives or ALL, changes)
+def student(folder: Path, *objectives: str, **changes: Any) -> Preset:
+    return taught_preset(small("albert-tiny"), folder, objectives or ALL, changes)
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from litebert.base.ragged import IntArray
 from litebert.finetuning.feature_cache import checksum
 from litebert.finetuning.recipe import Recipe
 from litebert.inference.engine import Engine
+from litebert.inference.model_folder import task_of
 from litebert.model.folder import find_model_folder
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
@@ -122,18 +123,19 @@ def open_teacher(
         if unlabelled is not None:
             raise SettingsError(f"--unlabelled {unlabelled}: needs --teacher, which labels it")
         return None
-    kind = KINDS[data.settings.kind]
+    kind, folder = KINDS[data.settings.kind], find_model_folder(Path(folder))
     if not kind.takes_soft_labels:
         raise SettingsError(f"--teacher: tasks of the kind {kind.kind} cannot be learned from one")
+    _order(data.settings.labels, task_of(Model.load(folder), folder), folder)
     if unlabelled is None:
-        return TaskTeacher(find_model_folder(Path(folder)))
+        return TaskTeacher(folder)
     given = replace(source, columns=source.columns.without("label", "id"), repair=False)
     examples = kind.read_file(Path(unlabelled), given, labelled=False, say=say)
     plain = [replace(one, label=None) for one in examples]
     if kind(data.settings).form(plain) != kind(data.settings).form(data.train):
         raise FormatError(f"{unlabelled}: pairs of texts and lone texts cannot be learned together")
     say(f"{unlabelled}: {len(plain):,} examples without labels")
-    return TaskTeacher(find_model_folder(Path(folder)), plain)
+    return TaskTeacher(folder, plain)
 
 
 def _ask(folder: Path, task: Task, examples: Sequence[Any]) -> Rows:

@@ -131,7 +131,8 @@ class PackedTeacher:
             job = vectors_job(unmasked(batch), depth, self.settings.pooling)
             return np.stack(run_job(self.model, job))
         edges = np.cumsum(batch.lengths)[:-1]
-        texts = [self.student_tokenizer.decode(ids) for ids in np.split(batch.originals, edges)]
+        parts = np.split(batch.originals, edges)
+        texts = [self.student_tokenizer.decode(ids.tolist()) for ids in parts]
         return run_job(
             self.model, embed_job(self.model, self.tokenizer, texts, depth, self.settings)
         )
