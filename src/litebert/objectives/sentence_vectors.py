@@ -25,7 +25,7 @@ from litebert.model.model import Model
 from litebert.model.objective import Term
 from litebert.objectives.distillation import Distillation, Teacher, TeacherSettings
 
-SAMPLES = 8  # times the teacher's width: so many vectors tell its principal components
+SAMPLES = 4  # times the teacher's width: so many vectors tell its principal components
 
 
 class SentenceVectors(Distillation):
