@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 import litebert
-from litebert.cli.live import LogLines
+from litebert.cli.live import LogLines, short
 from litebert.cli.progress import messages, say
 from litebert.cli.training import STOPPED
 from litebert.reproduction.findings import TableFinding
@@ -22,6 +22,7 @@ from litebert.reproduction.reproduce import GridView, Reproduction
 from litebert.train.callbacks import Callback
 
 FAILED = 1
+AT = {"tokens": "equal tokens", "time": "equal time", "counts": "counted"}
 
 
 def reproduce(**options: Any) -> None:
@@ -65,11 +66,14 @@ class TerminalGridView(GridView):
 
 
 def _listing(found: Reproduction) -> Table:
-    table = Table("name", "table", "rows", "compared at", "claim")
-    for one in found.tables:
-        at = {"tokens": "equal tokens", "time": "equal time", "counts": "counted"}[one.compare]
-        cells = (one.name, one.title, str(len(one.rows)), at, one.claim)
-        table.add_row(*map(Text, cells))
+    table = Table("name", "claim", "rows", "compared at", "tokens a run", "what to expect")
+    for one in found.listed:
+        at = AT[one.table.compare]
+        tokens = "" if one.tokens is None else " to ".join(map(short, sorted(set(one.tokens))))
+        rows = ", ".join(row.title for row in one.table.rows.values())
+        claim = f"{one.table.title}. {one.table.claim}"
+        table.add_row(*map(Text, (one.table.name, claim, rows, at, tokens, one.remark)))
+        table.add_section()
     return table
 
 

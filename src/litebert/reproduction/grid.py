@@ -101,7 +101,7 @@ def make_plan(request: GridRequest, store: Store, speed: Speed) -> FrozenPlan:
     if budget.kind == "steps":
         raise SettingsError(f"--budget {request.budget}: give a time for all (2h) or tokens a run")
     trained = [table for table in request.tables if table.compare != "counts"]
-    scale = _scale(request, trained, budget)
+    scale = scale_of(request, trained, budget)
     left_out = {
         table.name: {
             row: why for row in table.rows if (why := leaves_out(table, row, scale)) is not None
@@ -114,7 +114,7 @@ def make_plan(request: GridRequest, store: Store, speed: Speed) -> FrozenPlan:
         for row in table.rows
         if row not in left_out[table.name]
     }
-    tokens, seconds = _tokens(trained, presets, scale, request, budget, speed)
+    tokens, seconds = tokens_of_runs(trained, presets, scale, request, budget, speed)
     rows: dict[str, dict[str, GridRow]] = {table.name: {} for table in trained}
     for table in trained:
         for row in table.rows:
@@ -125,7 +125,8 @@ def make_plan(request: GridRequest, store: Store, speed: Speed) -> FrozenPlan:
     )
 
 
-def _scale(request: GridRequest, tables: Sequence[PaperTable], budget: Budget) -> BudgetScale:
+def scale_of(request: GridRequest, tables: Sequence[PaperTable], budget: Budget) -> BudgetScale:
+    """The scale that a request names, or that its budget allows."""
     if request.scale is not None:
         return SCALES[request.scale]
     runs = max(sum(len(table.rows) for table in tables) * request.seeds, 1)
@@ -153,7 +154,7 @@ def _add(
     )  # fmt: skip
 
 
-def _tokens(
+def tokens_of_runs(
     tables: Sequence[PaperTable], presets: dict[tuple[str, str], Preset], scale: BudgetScale,
     request: GridRequest, budget: Budget, speed: Speed,
 ) -> tuple[dict[tuple[str, str], int], float | None]:  # fmt: skip

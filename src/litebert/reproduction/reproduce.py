@@ -23,12 +23,14 @@ from litebert.reproduction.findings import TableFinding, find_out
 from litebert.reproduction.full import full_commands
 from litebert.reproduction.grid import ROWS, FrozenPlan, GridRequest, open_plan
 from litebert.reproduction.held_out import HeldOut
+from litebert.reproduction.listing import Listed, list_tables
 from litebert.reproduction.measurement import (
     Measurement,
     keep_measurements,
     read_measurements,
 )
-from litebert.reproduction.report import ReproductionContext, write_report
+from litebert.reproduction.provenance import ReproductionContext
+from litebert.reproduction.report import write_report
 from litebert.reproduction.row import GridRow, Stopped, run_folder, run_row, seeds_done
 from litebert.reproduction.scale import SCALES
 from litebert.reproduction.table import PaperTable, load_tables
@@ -62,6 +64,7 @@ class Reproduction:
     findings: list[TableFinding]
     report: Path | None = None
     commands: str = ""  # of the paper's own scale
+    listed: Sequence[Listed] = ()  # what there is, and what the budget means for it
     finished: bool = True
     failed: int = 0  # rows
 
@@ -80,8 +83,9 @@ def reproduce(
 ) -> Reproduction:
     """Run the papers' tables on your budget, and say what agrees, contradicts or stays undecided.
 
-    `litebert reproduce list` shows the tables. Rows that several tables share are trained once; the
-    same command resumes, and a row that fails is reported while the others go on.
+    `litebert reproduce list --budget 2h` shows the tables and what that would come to here. Rows
+    that several tables share are trained once; the same command resumes, and a row that fails is
+    reported while the others go on.
 
     Example: litebert reproduce t5 --corpus corpus --budget 30m --out tables
 
@@ -99,7 +103,8 @@ def reproduce(
     """
     view = callbacks or GridView()
     if list(tables) == [LIST]:
-        return Reproduction(load_tables(["all"]), [])
+        every = load_tables(["all"])
+        return Reproduction(every, [], listed=list_tables(every, budget, seeds))
     chosen = load_tables(tables)
     if not chosen:
         raise SettingsError("no table; `litebert reproduce list` shows them")
