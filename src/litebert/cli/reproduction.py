@@ -13,13 +13,14 @@ from rich.table import Table
 from rich.text import Text
 
 import litebert
-from litebert.cli.live import LogLines, short
+from litebert.cli.live import LogLines, View, short
 from litebert.cli.progress import messages, say
 from litebert.cli.training import STOPPED
 from litebert.reproduction.findings import TableFinding
 from litebert.reproduction.report import verdict_line
 from litebert.reproduction.reproduce import GridView, Reproduction
-from litebert.train.callbacks import Callback
+from litebert.train.callbacks import Callback, RunStarted
+from litebert.train.metrics import EvaluationMetrics
 
 FAILED = 1
 AT = {"tokens": "equal tokens", "time": "equal time", "counts": "counted"}
@@ -44,6 +45,16 @@ def reproduce(**options: Any) -> None:
         raise typer.Exit(FAILED)
 
 
+class RunLines(LogLines):
+    """A grid has many runs: of each a line now and then, without samples."""
+
+    def on_start(self, run: RunStarted) -> None:
+        View.on_start(self, run)
+
+    def on_evaluation(self, metrics: EvaluationMetrics) -> None:
+        super().on_evaluation(metrics.model_copy(update={"sample": ""}))
+
+
 class TerminalGridView(GridView):
     """A line for every run and evaluation."""
 
@@ -55,7 +66,7 @@ class TerminalGridView(GridView):
 
     def run(self, name: str) -> Callback:
         self.say(name)
-        return LogLines(self.console)
+        return RunLines(self.console)
 
     @contextmanager
     def measuring(self, name: str) -> Iterator[None]:
