@@ -51,7 +51,7 @@ class HeldOut:
         model = Model.load(find_model_folder(run))
         found: dict[str, Measurement] = {}
         if "masked_lm" in model.heads:
-            sums = self._asked(model, "masked_lm", PLAIN)
+            sums = self._masked(model)
             counts = [one.counts[0] for one in sums]
             rows = [next(iter(one.rows()))[2] for one in sums]
             found["masked_lm_accuracy"] = Measurement.of_ratio(
@@ -61,12 +61,7 @@ class HeldOut:
                 [row["loss"] for row in rows], counts, 1.0
             )
         for question, input_format in FORMATS.items():
-            if "sentence_pair" in model.heads:
-                sums = self._asked(model, question, input_format)
-                correct = [next(iter(one.rows()))[2]["correct"] for one in sums]
-                counts = [one.counts[0] for one in sums]
-                found[question] = Measurement.of_ratio(correct, counts, POINTS)
-            found[f"{question}_probe"] = self._probed(model, input_format)
+            found |= self._pairs(model, question, input_format)
         if model.config.num_hidden_layers > 2:
             found["layer_roughness"] = self._roughness(model)
         return found
@@ -79,22 +74,31 @@ class HeldOut:
             held_out_batches(self.store, loading, self.masker, wanted, self.group), model
         )
 
-    def _asked(self, model: Model, question: str, input_format: str) -> list[Sums]:
+    def _masked(self, model: Model) -> list[Sums]:
         """Losses and answers, batch by batch: batches are the blocks."""
-        learner = Learner(model, build_objectives([question])).eval()
+        learner = Learner(model, build_objectives(["masked_lm"])).eval()
         found = [
             evaluate_batches(learner, [batch], self.group, "auto", MICRO_BATCH_TOKENS)
-            for batch in self.batches(model, input_format)
+            for batch in self.batches(model, PLAIN)
         ]
         return [sums for sums in found if sums.counts[0]]
 
-    def _probed(self, model: Model, input_format: str) -> Measurement:
-        train = pair_vectors(model, self._training(model, input_format))
-        held_out = [pair_vectors(model, [b]) for b in self.batches(model, input_format)]
-        held_out = [part for part in held_out if len(part.labels)]
-        probe = fit_probe(train)
-        correct = [float((probe(part.vectors) == part.labels).sum()) for part in held_out]
-        return Measurement.of_ratio(correct, [len(part.labels) for part in held_out], POINTS)
+    def _pairs(self, model: Model, question: str, input_format: str) -> dict[str, Measurement]:
+        """A question about pairs, put to a probe and to the model's own head, if it has one."""
+        probe = fit_probe(pair_vectors(model, self._training(model, input_format)))
+        parts = [pair_vectors(model, [batch]) for batch in self.batches(model, input_format)]
+        parts = [part for part in parts if len(part.labels)]
+        answers = {f"{question}_probe": [probe(part.vectors) for part in parts]}
+        own = [part.answers for part in parts if part.answers is not None]
+        if own:
+            answers[question] = own
+        counts = [len(part.labels) for part in parts]
+        found = {}
+        for name, said in answers.items():
+            both = zip(said, parts, strict=True)
+            correct = [float((one == part.labels).sum()) for one, part in both]
+            found[name] = Measurement.of_ratio(correct, counts, POINTS)
+        return found
 
     def _training(self, model: Model, input_format: str) -> Iterable[Batch]:
         settings = LoaderSettings(

@@ -28,12 +28,14 @@ class PairVectors:
 
     vectors: Tensor
     labels: Tensor
+    answers: Tensor | None  # of the model's own head, where it has one
 
 
 @torch.no_grad()
 def pair_vectors(model: Model, batches: Iterable[Batch]) -> PairVectors:
     """Encode the sequences that have something to decide."""
-    vectors, labels = [], []
+    vectors, labels, answers = [], [], []
+    head = model.head("sentence_pair") if "sentence_pair" in model.heads else None
     device = next(model.parameters()).device
     for batch in batches:
         for part in split_by_tokens(batch, MICRO_BATCH_TOKENS):
@@ -42,7 +44,11 @@ def pair_vectors(model: Model, batches: Iterable[Batch]) -> PairVectors:
             asked = inputs.labels >= 0
             vectors.append(state.first()[asked])
             labels.append(inputs.labels[asked])
-    return PairVectors(torch.cat(vectors), torch.cat(labels))
+            if head is not None:
+                answers.append(head(state)[asked].argmax(-1))
+    return PairVectors(
+        torch.cat(vectors), torch.cat(labels), torch.cat(answers) if answers else None
+    )
 
 
 def fit_probe(train: PairVectors) -> Callable[[Tensor], Tensor]:
