@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 from dataclasses import replace
@@ -118,6 +119,14 @@ def test_a_table_runs_to_its_report_resumes_and_gives_the_same_numbers(
         assert said in page.replace("&gt;", ">")
         assert said in text
     assert "<svg" in page
+
+    command = next(line for line in text.splitlines() if "order-sop-1" in line)
+    assert command.startswith(f"litebert pretrain albert-base --corpus {corpus} --out order-sop-1")
+    changes = re.findall(r"--set '([^']*)'", command)
+    by_hand = litebert.load_preset("albert-base", changes)
+    seed = json.loads((out / "rows" / str(finding.rows["sop"].key) / "seed-1/run.json").read_text())
+    for part in ("data", "optimizer", "schedule", "masking"):
+        assert by_hand.model_dump(mode="json")[part] == seed["settings"][part]
 
     again, view = run(table, corpus, out)
     assert view.runs == []

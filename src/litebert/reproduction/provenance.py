@@ -14,10 +14,12 @@ import torch
 from litebert.base.files import read_json
 from litebert.base.processes import cpu_count
 from litebert.planning.count import TRAINING_PASSES, flops_per_token
-from litebert.reproduction.document import Block, DocumentTable, Heading, Lines
+from litebert.reproduction.commands import row_command
+from litebert.reproduction.document import Block, DocumentTable, Heading, Lines, Paragraph
 from litebert.reproduction.grid import ROWS, FrozenPlan
-from litebert.reproduction.row import run_folder
+from litebert.reproduction.row import GridRow, run_folder
 from litebert.reproduction.scale import SCALES
+from litebert.reproduction.table import PaperTable
 from litebert.train.run_folder import RUN
 
 ALBERT_BASE_FLOPS = 1.3e20  # 125,000 steps of 4,096 sequences of 512 tokens
@@ -27,8 +29,10 @@ ALBERT_BASE_FLOPS = 1.3e20  # 125,000 steps of 4,096 sequences of 512 tokens
 class ReproductionContext:
     """Where and how the tables were run."""
 
+    tables: Sequence[PaperTable]
     command: str
-    corpus: str | None
+    store: Path
+    corpus: str | None  # checksum
     out: Path | None
     plan: FrozenPlan | None
     missing: Sequence[str] = ()  # data that was not there
@@ -57,6 +61,8 @@ def what_it_took(context: ReproductionContext) -> Iterator[Block]:
     yield Lines("\n".join(lines))
     if context.plan is not None and context.out is not None:
         yield _runs(context.plan, context.out)
+        yield Paragraph("The first seed of every row, as a command:")
+        yield Lines("\n".join(_commands(context, context.plan, context.out)))
 
 
 def _spent(plan: FrozenPlan, out: Path) -> tuple[float, float, int]:
@@ -92,6 +98,23 @@ def _runs(plan: FrozenPlan, out: Path) -> DocumentTable:
             )
     head = ["table", "row", "folder", "shape", "tokens a run", "FLOPs a run", "seconds, rate"]
     return DocumentTable(head, rows)
+
+
+def _commands(context: ReproductionContext, plan: FrozenPlan, out: Path) -> Iterator[str]:
+    for table in context.tables:
+        for name, row in plan.rows.get(table.name, {}).items():
+            preset = table.rows[name].preset or table.preset
+            start = None if row.start_from is None else run_folder(out / ROWS / row.start_from, 1)
+            wanted = row.preset(1, _chosen_rate(out / ROWS / row.key, row), row.tokens)
+            folder = f"{table.name}-{name}-1"
+            yield row_command(preset, wanted, context.store, folder, start)
+
+
+def _chosen_rate(folder: Path, row: GridRow) -> float:
+    path = run_folder(folder, 1) / RUN
+    if not os.path.lexists(path):
+        return row.learning_rates[0]
+    return read_json(path)["settings"]["optimizer"]["learning_rate"]
 
 
 def _took(folder: Path) -> str:

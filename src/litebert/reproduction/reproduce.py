@@ -18,9 +18,9 @@ from typing import Any
 from litebert.base.errors import FileError, LitebertError, SettingsError
 from litebert.base.files import json_text, lock_folder, read_json, write_atomic
 from litebert.corpus.store import Store
+from litebert.reproduction.commands import full_commands
 from litebert.reproduction.downstream import Downstream
 from litebert.reproduction.findings import TableFinding, find_out
-from litebert.reproduction.full import full_commands
 from litebert.reproduction.grid import ROWS, FrozenPlan, GridRequest, open_plan
 from litebert.reproduction.held_out import HeldOut
 from litebert.reproduction.listing import Listed, list_tables
@@ -197,7 +197,8 @@ class _Reproduce:
     def _report(self, plan: FrozenPlan, downstream: Downstream, finished: bool) -> Reproduction:
         findings = [find_out(table, plan, self.out) for table in self.request.tables]
         context = ReproductionContext(
-            command=self._command(), corpus=self.store.checksum, out=self.out, plan=plan,
+            tables=self.request.tables, command=self._command(), store=self.corpus,
+            corpus=self.store.checksum, out=self.out, plan=plan,
             missing=downstream.missing, baselines=self._baselines(downstream),
         )  # fmt: skip
         results: list[Any] = [found.as_dict() for found in findings]
