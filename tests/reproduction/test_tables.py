@@ -137,6 +137,13 @@ def test_tables_share_their_common_rows(store: Store) -> None:
     assert plan.rows["t5"]["sop"].key == plan.rows["t3"]["all-shared-128"].key
 
 
+def test_some_rows_bring_those_they_start_from_and_their_claims() -> None:
+    (depths,) = load_tables(["t11:layers-6"])
+    assert list(depths.rows) == ["layers-1", "layers-3", "layers-6"]
+    (order,) = load_tables(["t5:none,sop"])
+    assert [claim.first for claim in order.same] == ["sop"]
+
+
 def test_equal_time_gives_faster_rows_more_tokens(store: Store) -> None:
     table = load_table("siblings")
 
@@ -187,6 +194,7 @@ def test_a_table_of_ones_own_says_what_is_wrong_with_it(
     [
         (["t55"], {}, "unknown table 't55'; did you mean"),
         (["none.toml"], {}, "none.toml: no such table file"),
+        (["t5:sob"], {}, "table t5 has no row 'sob'; did you mean 'sop'?"),
         (["t5"], {}, "give --corpus"),
         (["t5"], {"budget": "5steps"}, "a time for all"),
         (["t5"], {"budget": "10ktok"}, "too small: table t5, row 'none' would train on 10,000"),

@@ -64,7 +64,7 @@ class GridRequest:
 
     @property
     def name(self) -> str:
-        names = "+".join(table.name for table in self.tables)
+        names = "+".join(f"{table.name}:{','.join(table.rows)}" for table in self.tables)
         return f"{names} {self.budget} seeds={self.seeds} scale={self.scale or 'by budget'}"
 
 

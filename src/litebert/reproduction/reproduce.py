@@ -29,6 +29,7 @@ from litebert.reproduction.measurement import (
     keep_measurements,
     read_measurements,
 )
+from litebert.reproduction.measures import MEASURES
 from litebert.reproduction.provenance import ReproductionContext
 from litebert.reproduction.report import write_report
 from litebert.reproduction.row import GridRow, Stopped, run_folder, run_row, seeds_done
@@ -90,7 +91,8 @@ def reproduce(
     Example: litebert reproduce t5 --corpus corpus --budget 30m --out tables
 
     Args:
-        tables: Tables by name, files of your own (.toml), `all`, or `list` to see what there is.
+        tables: Tables by name, files of your own (.toml), `all`, or `list` to see what there is; of
+            a table some rows: t4:all-shared-128,not-shared-128.
         corpus: A store made by `litebert prepare` with held-out text.
         data: A folder with glue/, ner/, squad/, race/ or blimp/, for downstream measures.
         budget: For all of it: 30m, 2h; or tokens of each run: 2Mtok; or `full`: print the commands
@@ -119,7 +121,8 @@ def reproduce(
     if seeds < 1:
         raise SettingsError(f"--seeds {seeds}: at least one is needed")
     request = GridRequest(chosen, budget, seeds, scale)
-    return _Reproduce(request, Path(corpus), data, Path(out), parse_part(part), view).go()
+    split = parse_part(part)
+    return _Reproduce(request, Path(corpus), data, Path(out), split, view, tables).go()
 
 
 def parse_part(text: str | None) -> tuple[int, int]:
@@ -137,11 +140,12 @@ class _Reproduce:
 
     def __init__(
         self, request: GridRequest, corpus: Path, data: str | Path | None, out: Path,
-        part: tuple[int, int], view: GridView,
+        part: tuple[int, int], view: GridView, names: Sequence[str],
     ) -> None:  # fmt: skip
         self.request, self.corpus, self.out, self.part, self.view = (
             request, corpus, out, part, view
         )  # fmt: skip
+        self.names = names
         self.store = Store([corpus])
         if not self.store.info.held_out:
             raise FileError(f"{corpus}: has no held-out text; prepare it with --held-out 0.02")
@@ -159,6 +163,7 @@ class _Reproduce:
             plan = open_plan(self.request, self.store, self.out)
             scale = SCALES[plan.scale]
             downstream = Downstream(self.data, scale, view.say)
+            self._say_unmeasured()
             if plan.seconds is not None:
                 view.say(f"about {plan.seconds / 60:.0f} minutes at the scale of {scale.name}")
         held_out = HeldOut(self.corpus, scale.max_length, scale.sequences)
@@ -169,6 +174,18 @@ class _Reproduce:
         except Stopped:
             finished = False
         return self._report(plan, downstream, finished)
+
+    def _say_unmeasured(self) -> None:
+        """Columns that nothing can be compared by without data."""
+        if self.data is None:
+            for table in self.request.tables:
+                lost = [
+                    column.title
+                    for column in table.columns.values()
+                    if all(MEASURES[measure].data for measure in column.measures)
+                ]
+                if lost:
+                    self.view.say(f"{table.name}: without --data not measured: {', '.join(lost)}")
 
     def _mine(self, plan: FrozenPlan) -> list[GridRow]:
         """The rows of this part; those that go on from one another stay together."""
@@ -218,7 +235,7 @@ class _Reproduce:
         return known
 
     def _command(self) -> str:
-        names = " ".join(table.name for table in self.request.tables)
+        names = " ".join(self.names)
         extra = f" --data {self.data}" if self.data is not None else ""
         extra += f" --scale {self.request.scale}" if self.request.scale else ""
         return (

@@ -166,13 +166,35 @@ def load_table(name: str) -> PaperTable:
 
 
 def load_tables(names: Sequence[str]) -> list[PaperTable]:
-    """Tables by name; `all` is every shipped one."""
+    """Tables by name, or some rows of them (t4:all-shared-128,not-shared-128); `all` of them."""
     wanted = [each for name in names for each in (table_names() if name == ALL else [name])]
-    tables = [load_table(name) for name in dict.fromkeys(wanted)]
+    tables = [_selected(name) for name in dict.fromkeys(wanted)]
     for table in tables:
         for row in table.rows:
             table.row_preset(row)  # says now, not hours later, which setting is unknown
     return tables
+
+
+def _selected(name: str) -> PaperTable:
+    name, _, rows = name.partition(":")
+    table = load_table(name)
+    chosen = list(filter(None, rows.split(",")))
+    for row in chosen:
+        if row not in table.rows:
+            raise SettingsError(f"table {name} has no row {row!r}; {did_you_mean(row, table.rows)}")
+        if (parent := table.rows[row].start_from) is not None:
+            chosen.append(parent)  # and so on, as the list grows
+    return _only(table, set(chosen)) if chosen else table
+
+
+def _only(table: PaperTable, rows: set[str]) -> PaperTable:
+    """The table with some of its rows, and the claims about them."""
+    kept: Tree = {
+        "rows": {name: row for name, row in table.rows.items() if name in rows},
+        "orders": tuple(c for c in table.orders if {c.better, c.worse} <= rows),
+        "same": tuple(c for c in table.same if {c.first, c.second} <= rows),
+    }
+    return table.model_copy(update=kept)
 
 
 def _read(path: Path) -> PaperTable:
