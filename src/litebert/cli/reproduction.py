@@ -45,7 +45,7 @@ def reproduce(**options: Any) -> None:
         raise typer.Exit(FAILED)
 
 
-class RunLines(LogLines):
+class GridRunLines(LogLines):
     """A grid has many runs: of each a line now and then, without samples."""
 
     def on_start(self, run: RunStarted) -> None:
@@ -66,7 +66,7 @@ class TerminalGridView(GridView):
 
     def run(self, name: str) -> Callback:
         self.say(name)
-        return RunLines(self.console)
+        return GridRunLines(self.console)
 
     @contextmanager
     def measuring(self, name: str) -> Iterator[None]:
