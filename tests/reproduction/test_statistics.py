@@ -20,7 +20,7 @@ from litebert.reproduction.statistics import (
 )
 from litebert.reproduction.summary import ColumnOrder, summarize
 
-TABLES = 300
+TABLES = 200
 SEEDS, BLOCKS = 3, 25
 # rows, deviation between seeds, between blocks, and of the rest
 NOISES = [(2, 0.5, 1.0, 1.0), (4, 0.5, 1.0, 2.0), (3, 0.05, 2.0, 3.0), (5, 1.0, 0.1, 0.1)]
