@@ -154,7 +154,7 @@ class _Reproduce:
         except OSError as error:
             raise FileError(f"{out}: cannot be written ({error})") from None
         self.data = data
-        self.failed = 0
+        self.failed: set[str] = set()
 
     def go(self) -> Reproduction:
         """Plan, train, measure, report."""
@@ -169,8 +169,10 @@ class _Reproduce:
         held_out = HeldOut(self.corpus, scale.max_length, scale.sequences)
         finished = True
         try:
-            for row in self._mine(plan):
-                self._row(row, plan, held_out, downstream)
+            for seeds in range(1, plan.seeds + 1):  # all rows can be compared as early as possible
+                for row in self._mine(plan):
+                    if row.key not in self.failed:
+                        self._row(row, plan, seeds, held_out, downstream)
         except Stopped:
             finished = False
         return self._report(plan, downstream, finished)
@@ -196,19 +198,19 @@ class _Reproduce:
         return [row for row in unique.values() if _root(row, unique) in mine]
 
     def _row(
-        self, row: GridRow, plan: FrozenPlan, held_out: HeldOut, downstream: Downstream
+        self, row: GridRow, plan: FrozenPlan, seeds: int, held_out: HeldOut, downstream: Downstream
     ) -> None:
-        """Train and measure one row; a failure is kept and told, and the rest goes on."""
+        """Train and measure so many seeds of a row; a failure is told, and the rest goes on."""
         folder = self.out / ROWS
         title = str(row.settings["title"])
         try:
-            run_row(row, plan.unique, self.corpus, folder, plan.seeds, self.view.run)
-            for seed in [0, *seeds_done(folder / row.key)[: plan.seeds]]:
+            run_row(row, plan.unique, self.corpus, folder, seeds, self.view.run)
+            for seed in [*seeds_done(folder / row.key)[: plan.seeds], 0]:
                 run = run_folder(folder / row.key, seed)
                 with self.view.measuring(f"{title}, {run.name}"):
                     measure(run, held_out, downstream)
         except LitebertError as error:
-            self.failed += 1
+            self.failed.add(row.key)
             self.view.say(f"{title}: failed: {error}")
 
     def _report(self, plan: FrozenPlan, downstream: Downstream, finished: bool) -> Reproduction:
@@ -222,7 +224,7 @@ class _Reproduce:
         write_atomic(self.out / RESULTS, json_text(results).encode())
         report = write_report(findings, context)
         return Reproduction(
-            list(self.request.tables), findings, report, finished=finished, failed=self.failed
+            list(self.request.tables), findings, report, finished=finished, failed=len(self.failed)
         )
 
     def _baselines(self, downstream: Downstream) -> dict[str, float]:

@@ -48,7 +48,7 @@ class BudgetScale:
 SCALES: dict[str, BudgetScale] = {
     "minutes": BudgetScale(
         "minutes", "H = 128 for base, a quarter of the layers, 128 tokens", 1 / 6, 1 / 4, 12, 32,
-        128, 16, (1e-3, 2e-3), 0.15, 20 * 60, 30e6, 800,
+        128, 16, (1e-3, 2e-3), 0.15, 20 * 60, 30e6, 480,
     ),
     "hour": BudgetScale(
         "hour", "H = 256 for base, half of the layers, 128 tokens", 1 / 3, 1 / 2, 24, 64, 128, 16,
