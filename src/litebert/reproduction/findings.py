@@ -94,8 +94,13 @@ class TableFinding:
     orders: list[ColumnOrder] = field(default_factory=list)
 
     def count(self, said: Verdict) -> int:
-        """How many pairs have a verdict."""
-        return sum(pair.verdict == said for pair in self.pairs)
+        """How many of the pairs that were measured have a verdict."""
+        return sum(pair.verdict == said for pair in self.pairs if pair.measure is not None)
+
+    @property
+    def unmeasured(self) -> int:
+        """Pairs of which we have no measure."""
+        return sum(pair.measure is None for pair in self.pairs)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

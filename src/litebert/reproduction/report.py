@@ -21,10 +21,11 @@ from litebert.reproduction.grid import ROWS
 from litebert.reproduction.measures import MEASURES
 from litebert.reproduction.provenance import ReproductionContext, what_it_took
 from litebert.reproduction.row import run_folder
+from litebert.reproduction.statistics import Verdict
 from litebert.reproduction.summary import OrderSummary, summarize
 
 REPORT = "report"
-VERDICTS = ("agrees", "contradicts", "undecided")
+VERDICTS: tuple[Verdict, ...] = ("agrees", "contradicts", "undecided")
 SHOWN_PAIRS = 60
 
 
@@ -56,14 +57,16 @@ def build_report(findings: Sequence[TableFinding], context: ReproductionContext)
 
 def _verdict_counts(findings: Sequence[TableFinding]) -> Iterator[Block]:
     rows = [
-        [found.table.title, *(str(found.count(said)) for said in VERDICTS)] for found in findings
+        [found.table.title, *map(str, map(found.count, VERDICTS)), str(found.unmeasured)]
+        for found in findings
         if found.pairs
-    ]  # fmt: skip
+    ]
     if not rows:
         return
     totals = [sum(found.count(said) for found in findings) for said in VERDICTS]
+    totals.append(sum(found.unmeasured for found in findings))
     rows.append(["all", *map(str, totals)])
-    yield DocumentTable(["table", *VERDICTS], rows)
+    yield DocumentTable(["table", *VERDICTS, "not measured"], rows)
     summary = summarize([found.orders for found in findings if found.orders])
     if summary is not None:
         yield Paragraph(describe_summary(summary))
@@ -223,4 +226,5 @@ def _file(name: str) -> str:
 def verdict_line(found: TableFinding) -> str:
     """A table's verdicts in a line."""
     counts: Mapping[str, int] = {said: found.count(said) for said in VERDICTS}
-    return ", ".join(f"{count} {said}" for said, count in counts.items())
+    shown = [f"{count} {said}" for said, count in counts.items()]
+    return ", ".join(shown + ([f"{found.unmeasured} not measured"] if found.unmeasured else []))
