@@ -78,6 +78,11 @@ class Recipe(Settings):
     soft_label_weight: float = Field(
         default=1.0, gt=0, description="with a teacher: of its loss beside that of the labels"
     )
+    probe_first: bool = Field(
+        default=False,
+        description="the head begins as a linear probe of the encoder, not at random, and then all "
+        "learns (LP-FT, Kumar 2022)",
+    )
     class_weights: Literal["none", "balanced"] = Field(
         default="none",
         description="of labels in the loss; balanced: rare ones count as frequent ones",
