@@ -41,6 +41,7 @@ __all__ = [
     "finetune",
     "import_model",
     "inspect",
+    "layers",
     "load",
     "load_preset",
     "load_tokenizer",
@@ -51,6 +52,7 @@ __all__ = [
     "prepare",
     "presets",
     "pretrain",
+    "reproduce",
     "scores",
     "serve",
     "show_tokenizer",
@@ -77,6 +79,7 @@ HOMES = {
     "finetune": "litebert.finetuning.finetune",
     "import_model": "litebert.convert.transfer",
     "inspect": "litebert.train.inspect",
+    "layers": "litebert.reproduction.layers",
     "load": "litebert.model.model",
     "load_preset": "litebert.configs.load",
     "load_tokenizer": "litebert.text.tokenizer",
@@ -87,6 +90,7 @@ HOMES = {
     "prepare": "litebert.corpus.preparing.prepare",
     "presets": "litebert.configs.load",
     "pretrain": "litebert.train.pretrain",
+    "reproduce": "litebert.reproduction.reproduce",
     "scores": "litebert.finetuning.scoreboard",
     "serve": "litebert.serving.serve",
     "show_tokenizer": "litebert.text.tokenizer",
@@ -112,6 +116,8 @@ if TYPE_CHECKING:
     from litebert.model.config import EncoderConfig
     from litebert.model.model import Model, load
     from litebert.objectives.masking import Masker, Masking
+    from litebert.reproduction.layers import layers
+    from litebert.reproduction.reproduce import reproduce
     from litebert.serving.serve import serve
     from litebert.text.tokenizer import Tokenizer, load_tokenizer, show_tokenizer
     from litebert.train.callbacks import Callback

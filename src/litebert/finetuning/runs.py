@@ -194,6 +194,8 @@ class _Run:
         """Train, evaluate, keep the best, say what came of it."""
         loop = self._loop()
         self._announce(loop)
+        if self.setup.recipe.probe_first and loop.step == 0:
+            self._fit_head()
         try:
             finished = self._probe(loop) if self.setup.recipe.freeze else loop.run() or self.enough
         except DivergedError:
@@ -218,6 +220,13 @@ class _Run:
         """A frozen encoder: no step, and an evaluation fits the head."""
         loop.evaluate_now()
         return True
+
+    def _fit_head(self) -> None:
+        recipe = self.setup.recipe
+        fit_head(
+            self.setup.task, self.model, self.setup.train.features,
+            precision=recipe.precision, max_tokens=recipe.micro_batch_tokens,
+        )  # fmt: skip
 
     def _loop(self) -> TrainingLoop:
         setup, recipe = self.setup, self.setup.recipe
@@ -274,10 +283,7 @@ class _Run:
         """Scores on dev; the best model is kept, or the last."""
         task, recipe = self.setup.task, self.setup.recipe
         if recipe.fits_head:
-            fit_head(
-                task, self.model, self.setup.train.features,
-                precision=recipe.precision, max_tokens=recipe.micro_batch_tokens,
-            )  # fmt: skip
+            self._fit_head()
         scores: dict[str, Scores] = {}
         answers: list[list[Any]] = []
         all_alike = False
