@@ -60,6 +60,7 @@ class Regression(TextTask[ValuePrediction]):
     label_type = np.float32
     no_label = math.nan
     trivial_answer = "always the mean value"
+    counters = ()  # a number is near or far, never correct
     exit_rules = ("depth", "patience")  # a number has no probability
 
     @classmethod
