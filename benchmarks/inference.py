@@ -252,6 +252,7 @@ def compare(size: str, folder: Path, options: Any) -> None:
     sides |= {f"engine {precision}": None for precision in options.precision.split(",")}
     if find_spec("onnxruntime") and not options.no_onnx:
         sides |= make_graphs(model, folder / size)
+    sides = {name: graph for name, graph in sides.items() if name not in options.skip}
     workers = {name: _start(name, model, graph, options) for name, graph in sides.items()}
     opened = {name: json.loads(_read(worker)) for name, worker in workers.items()}
     speeds: dict[str, dict[str, list[float]]] = {
@@ -321,6 +322,7 @@ def main() -> None:
     parser.add_argument("--one", type=int, default=60, help="sentences of a round, one at a time")
     parser.add_argument("--precision", default="fp32,int8")
     parser.add_argument("--no-onnx", action="store_true")
+    parser.add_argument("--skip", nargs="+", default=[], help="sides to leave out, by their names")
     parser.add_argument("--out", help="keep the models here")
     for name in ("--side", "--folder", "--graph"):
         parser.add_argument(name, help="of a process that this starts")
