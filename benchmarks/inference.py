@@ -258,7 +258,9 @@ def compare(size: str, folder: Path, options: Any) -> None:
     speeds: dict[str, dict[str, list[float]]] = {
         name: {"one": [], "all": []} for name in workers
     }  # fmt: skip
-    for _ in range(options.rounds):
+    began, rounds = time.monotonic(), 0
+    while rounds < options.rounds and time.monotonic() - began < options.seconds:
+        rounds += 1
         for what in ("one", "all"):
             for name, worker in workers.items():
                 print(what, file=worker.stdin, flush=True)
@@ -287,8 +289,9 @@ def _read(worker: subprocess.Popen[str]) -> str:
 
 def report(size: str, speeds: dict[str, Any], opened: dict[str, Any], options: Any) -> None:
     """The table, and the ratios that are asked for."""
+    rounds = len(next(iter(speeds.values()))["one"])
     middle = {n: {w: median(found) for w, found in s.items()} for n, s in speeds.items()}
-    print(f"\nalbert-{size}, {options.threads} thread(s), sentences/s, median of {options.rounds}")
+    print(f"\nalbert-{size}, {options.threads} thread(s), sentences/s, median of {rounds}")
     print(f"{'':28} {'one by one':>10} {'all at once':>11} {'load s':>7} {'memory MB':>9}")
     for name, found in middle.items():
         told = opened[name]
@@ -318,6 +321,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", default=["base", "mini"])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=3600, help="then no round is begun")
     parser.add_argument("--sentences", type=int, default=300)
     parser.add_argument("--one", type=int, default=60, help="sentences of a round, one at a time")
     parser.add_argument("--precision", default="fp32,int8")
