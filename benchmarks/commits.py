@@ -4,7 +4,7 @@
     python benchmarks/commits.py ../before [--corpus STORE] [--case albert-tiny:600ktok]
 
 Each round runs both sides in processes of their own, as a user would start them: data, masks,
-steps, evaluations, log lines, checkpoints. Tokens a second are those between the first line of
+steps, log lines, a checkpoint. Tokens a second are those between the first line of
 metrics.jsonl (the start is not counted) and the last; ratios are of the tokens and seconds of all
 rounds together. The held-out losses at the end stand beside them, so that a side that is fast
 because it learns less is seen; its peak memory, too.
@@ -28,6 +28,8 @@ import texts
 
 CASES = ("albert-tiny:800ktok", "albert-mini:120ktok")
 BARS = {"albert-tiny": 1.5, "albert-mini": 1.2}
+# In so short a run ten evaluations would be a third of the time; they are forward passes.
+ONE_EVALUATION = ["evaluation.every=1.0"]
 HERE = Path(__file__).resolve().parents[1]
 
 
@@ -108,7 +110,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         corpus = options.corpus or texts.prepare_corpus(options, Path(scratch))
         for case in options.case or CASES:
-            compare(case, options.before.resolve(), corpus, options.rounds, options.set)
+            overrides = [*ONE_EVALUATION, *options.set]
+            compare(case, options.before.resolve(), corpus, options.rounds, overrides)
 
 
 if __name__ == "__main__":

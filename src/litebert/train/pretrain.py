@@ -20,7 +20,7 @@ from torch.optim import Optimizer
 from litebert.base.budget import parse_budget
 from litebert.base.errors import SettingsError
 from litebert.base.files import lock_folder, sweep
-from litebert.base.runtime import keep_freed_memory, resolve_precision
+from litebert.base.runtime import keep_freed_memory
 from litebert.base.settings import Tree, load_record, parse_overrides
 from litebert.configs.load import load_preset
 from litebert.configs.schema import Preset
@@ -31,8 +31,10 @@ from litebert.model.sentence_encoder import SentenceEncoderSettings
 from litebert.objectives.learner import Learner
 from litebert.objectives.masking import Masker
 from litebert.planning.count import TRAINING_PASSES, flops_per_token
+from litebert.train.auto import AUTO, auto_preset
 from litebert.train.build import (
     build_learner,
+    build_step,
     check_memory,
     check_segments,
     fit_to_corpus,
@@ -61,7 +63,6 @@ from litebert.train.run_folder import (
 from litebert.train.schedule import peak_learning_rate
 from litebert.train.signals import stop_requests
 from litebert.train.stages import StagedBatches, resolve_stages
-from litebert.train.step import TrainingStep
 from litebert.train.tensorboard import TensorBoardLogger
 
 DISK_SPEED = 100e6  # bytes a second that a disk is trusted with
@@ -92,12 +93,14 @@ def pretrain(
     """Pretrain an encoder on a prepared corpus.
 
     One budget decides steps, warmup and decay. Ctrl-C saves; the same command resumes where it was,
-    also after a crash. On several devices: torchrun --nproc-per-node 2 -m litebert pretrain …
+    also after a crash. Without a preset the budget chooses one: it says which, and why. On several
+    devices: torchrun --nproc-per-node 2 -m litebert pretrain …
 
     Example: litebert pretrain albert-mini --corpus corpus --out run --budget 30m
 
     Args:
-        preset: A shipped preset (litebert presets) or a TOML file of your own.
+        preset: A shipped preset (litebert presets) or a TOML file of your own; "auto" chooses size,
+            length, batch and learning rate for the budget and this machine's speed.
         corpus: A store made by `litebert prepare`, or all its parts.
         out: The run's folder; the same one resumes a run.
         budget: How long: 30m (s, h, d), 200Mtok, 125000steps; else the preset's.
@@ -107,10 +110,13 @@ def pretrain(
         started: When a budget of time began, by `time.monotonic`; now by default.
     """
     clock, overrides = Clock() if started is None else Clock(started=started), list(overrides)
-    settings = load_preset(preset, overrides) if isinstance(preset, str) else preset
     if budget is not None:
         parse_budget(budget)
-        settings = Preset.build({**settings.model_dump(), "budget": budget}, "preset")
+    settings = None
+    if preset != AUTO:
+        settings = load_preset(preset, overrides) if isinstance(preset, str) else preset
+        if budget is not None:
+            settings = Preset.build({**settings.model_dump(), "budget": budget}, "preset")
     folders = [corpus] if isinstance(corpus, str | Path) else list(corpus)
     keep_freed_memory()
     with ExitStack() as held:
@@ -119,10 +125,15 @@ def pretrain(
         heard = CallbackList(callbacks if group.is_main else ())
         if group.is_main:
             heard.callbacks.append(HealthChecks(heard.on_message))
+        changes, store = parse_overrides(overrides), Store(folders)
+        if settings is None:
+            chosen = None
+            if group.is_main:
+                chosen = auto_preset(budget, store, Path(out), changes, heard.on_message)
+            settings = group.broadcast_object(chosen)
         if group.is_main and settings.log.tensorboard:
             heard.callbacks.append(held.enter_context(TensorBoardLogger()))
-        changes = parse_overrides(overrides)
-        run = _Run(settings, changes, Store(folders), Path(out), group, clock, heard)
+        run = _Run(settings, changes, store, Path(out), group, clock, heard)
         if group.is_main:
             make_folder(run.out)
             if not is_finished(run.out):  # which may lie on a disk that cannot be written
@@ -328,17 +339,6 @@ class _Run:
             "seconds": round(self.clock.seconds(), 3),
         }  # fmt: skip
         save_run(self.out, {**run, **took})
-
-
-def build_step(
-    preset: Preset, learner: Learner, optimizer: Optimizer, group: DistributedGroup
-) -> TrainingStep:
-    """The training step that a preset describes."""
-    return TrainingStep(
-        learner, optimizer, group, gradient_clipping=preset.optimizer.gradient_clipping,
-        micro_batch_tokens=preset.data.micro_batch_tokens, seed=preset.seed,
-        precision=resolve_precision(preset.precision, group.device),
-    )  # fmt: skip
 
 
 def _saving_seconds(learner: Learner) -> float:
