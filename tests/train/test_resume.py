@@ -47,7 +47,7 @@ from tests.train.runs import (
 STEPS = 14
 KINDS = ("albert-tiny", "electra-small")
 STAGES = (
-    {"fraction": 0.5, "max_length": 16, "batch_size": 12},
+    {"fraction": 0.5, "max_length": 16, "batch_size": 12, "mask_fraction": 0.3},
     {"fraction": 0.5, "max_length": 32, "batch_size": 6},
 )
 

@@ -91,7 +91,7 @@ class ScheduleSettings(Settings):
 
 
 class StageSettings(Settings):
-    """A fraction of the budget with a length, batch size or depth of its own."""
+    """A fraction of the budget with a length, batch size, depth or masking of its own."""
 
     fraction: float = Field(gt=0, le=1)
     max_length: int | None = Field(default=None, ge=8)
@@ -99,6 +99,10 @@ class StageSettings(Settings):
     depth: int | None = Field(
         default=None, ge=1, description="layers to run; needs a shared encoder"
     )
+    mask_fraction: float | None = Field(
+        default=None, gt=0, lt=1,
+        description="of tokens that are masked, instead of masking.fraction (evaluations keep it)",
+    )  # fmt: skip
 
 
 class EvaluationSettings(Settings):
