@@ -69,6 +69,11 @@ class OptimizerSettings(Settings):
     eps: float = Field(default=1e-6, gt=0)
     weight_decay: float = Field(default=0.01, ge=0)
     bias_correction: bool = Field(default=False, description="AdamW's; Google's code has none")
+    averaging: float = Field(
+        default=0.0, ge=0, lt=1,
+        description="decay of a moving average of the weights, which becomes the model: 0.999; "
+        "0 for none",
+    )  # fmt: skip
     gradient_clipping: float = Field(
         default=1.0, ge=0, description="largest global norm of the gradients; 0 clips nothing"
     )

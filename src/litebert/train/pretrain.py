@@ -32,6 +32,7 @@ from litebert.objectives.learner import Learner
 from litebert.objectives.masking import Masker
 from litebert.planning.count import TRAINING_PASSES, flops_per_token
 from litebert.train.auto import AUTO, auto_preset
+from litebert.train.averaging import averaged_weights
 from litebert.train.build import (
     build_learner,
     build_step,
@@ -184,7 +185,8 @@ class _Run:
             self._announce(learner, run["unigram_loss"], loop)
             finished = loop.run()
         if finished and self.group.is_main:
-            self._finish(learner, loop, run)
+            with averaged_weights(optimizer):
+                self._finish(learner, loop, run)
         seconds = self.clock.seconds()
         return PretrainingResult(self.out, finished, loop.step, loop.tokens, seconds)
 
@@ -268,7 +270,7 @@ class _Run:
             evaluation=preset.evaluation,
             checkpoint=preset.checkpoint,
             log_every=preset.log.every,
-            evaluate=lambda: self._evaluate(learner, masker, batches),
+            evaluate=lambda: self._evaluate(learner, optimizer, masker, batches),
             save=lambda now: self.checkpoints.save(
                 now["step"], learner, optimizer, {**now, **self._machine()}
             ),
@@ -280,8 +282,14 @@ class _Run:
             loop.restore(state)
         return loop
 
-    def _evaluate(self, learner: Learner, masker: Masker, batches: StagedBatches) -> Evaluation:
-        """Held-out losses, and one sequence with predictions."""
+    def _evaluate(
+        self, learner: Learner, optimizer: Optimizer, masker: Masker, batches: StagedBatches
+    ) -> Evaluation:
+        """Held-out losses, and one sequence with predictions, of the weights that would be kept."""
+        with averaged_weights(optimizer):
+            return self._evaluate_now(learner, masker, batches)
+
+    def _evaluate_now(self, learner: Learner, masker: Masker, batches: StagedBatches) -> Evaluation:
         if not self.store.info.held_out:
             return Evaluation()
         preset, group = self.preset, self.group
