@@ -62,6 +62,7 @@ class Side:
         seconds = steps[-1]["time"]["seconds"] - steps[0]["time"]["seconds"]
         self.tokens, self.seconds = self.tokens + tokens, self.seconds + seconds
         self.rounds.append(tokens / seconds)
+        print(f"  {self.name:7} {tokens / seconds:9,.0f} tokens/s", flush=True)
         self.losses.append(lines[-1].get("loss", {}).get("masked_lm", float("nan")))
 
     def __str__(self) -> str:
