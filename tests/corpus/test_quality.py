@@ -16,7 +16,8 @@ from litebert.corpus.near_duplicates import clusters, signatures
 from litebert.corpus.quality import QualityReport, read_drop_list
 from litebert.text.language import guess_language, main_script
 
-WORDS = [f"w{number}" for number in range(400)]
+WORDS = [f"{a}{b}{c}o" for a in "bdfgk" for b in "aeiou" for c in "lmnprstvzjhdgkxw"]
+LINE = f"subscribe to our {WORDS[1]} {WORDS[2]} {WORDS[3]} now ."
 
 
 def sentence(source: random.Random, count: int = 12) -> str:
@@ -28,13 +29,13 @@ def documents() -> dict[str, str]:
     plain = [[sentence(source) for _ in range(20)] for _ in range(40)]
     texts = {f"plain {n}": "\n".join(lines) for n, lines in enumerate(plain)}
     near = list(plain[3])
-    near[7] = sentence(source)
+    near[7] = f"{WORDS[0]} {near[7]}"
     texts["near_duplicate"] = "\n".join(near)
     texts["duplicate"] = texts["plain 5"]
-    line = "subscribe to our w1 w2 w3 now ."
-    texts |= {f"ad {n}": f"{line}\n{sentence(source, 3)}" for n in range(12)}
+    texts |= {f"ad {n}": f"{LINE}\n{sentence(source, 3)}" for n in range(12)}
     texts["repetitive"] = "\n".join([sentence(source)] * 9)
-    texts["symbols"] = "\n".join("w1 == == // ** w2 ## -- <<" for _ in range(3)) + "\nw3 %% == ."
+    noise = [f"{word} == == // ** {word} ## -- << ." for word in WORDS[:4]]
+    texts["symbols"] = "\n".join(noise)
     return texts
 
 
@@ -102,8 +103,8 @@ def test_agreeing_bins_estimate_what_is_shared() -> None:
         agree = float((found[0] == found[1]).mean())
         shared = (3000 - changed) / (3000 + changed)
         assert abs(agree - shared) < 0.2  # 64 bins: three deviations
-        assert clusters(found).tolist() == ([0, 0] if shared > 0.9 else [0, 1] if changed > 300
-                                            else clusters(found).tolist())  # fmt: skip
+        if changed != 300:  # which is near the threshold
+            assert clusters(found).tolist() == ([0, 1] if changed else [0, 0])
 
 
 @pytest.mark.parametrize(

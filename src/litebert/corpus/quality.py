@@ -95,8 +95,8 @@ def judge_quality(store: Store) -> QualityReport:
     total = max(int(found.tokens.sum()), 1)
     in_lines = np.bincount(found.sentence_owner, found.sentence_tokens * repeated, len(found.keys))
     languages = Counter(found.languages)
-    main = languages.most_common(1)[0][0] if languages else "unclear"
-    odd = [language not in (main, "unclear") for language in found.languages]
+    clear = [name for name, _ in languages.most_common() if name != "unclear"]
+    odd = [language in clear[1:] for language in found.languages]
     wrong: dict[str, NDArray[np.bool_]] = {
         "duplicate": _seen_before(found.keys),
         "near_duplicate": clusters(found.signatures) != np.arange(len(found.keys)),

@@ -12,7 +12,7 @@ The size is the largest that sees at least TOKENS_PER_WEIGHT tokens for each wei
 (half of its forward FLOPs): what the runs of docs/log/ had that were worth their minutes (2 x 128
 in ten minutes, 2 x 256 and 3 x 256 in an hour). Sequences are 128 tokens long, 64 where there are
 few tokens and 256 where there are very many. Steps have 2,048 tokens, doubled as long as more than
-MANY_STEPS of them would be left, at the square root of the learning rate. Masking is albert-tiny's:
+MANY_STEPS of them would be left (up to 65,536), the learning rate by the square root of that. Masking is albert-tiny's:
 15 %, single tokens, frequent ones less often.
 """
 
@@ -29,7 +29,7 @@ from litebert.planning.count import flops_per_token
 
 BASE = "albert-tiny"  # what is not said below is as in this preset
 TOKENS_PER_WEIGHT = 8
-STEP_TOKENS = 2048
+STEP_TOKENS, MOST_STEP_TOKENS = 2048, 65536
 MANY_STEPS = 20_000
 LENGTHS = ((3e6, 64), (300e6, 128), (math.inf, 256))  # up to so many tokens
 MANY_PASSES = 40  # over the text, beyond which more of it would be worth more than more time
@@ -110,7 +110,7 @@ def choose_preset(
         size, tokens = candidate, bought
     length = next(length for most, length in LENGTHS if tokens <= most)
     step_tokens = STEP_TOKENS
-    while tokens / (2 * step_tokens) > MANY_STEPS:
+    while tokens / (2 * step_tokens) > MANY_STEPS and step_tokens < MOST_STEP_TOKENS:
         step_tokens *= 2
     rate = float(f"{size.learning_rate * math.sqrt(step_tokens / STEP_TOKENS):.2g}")
     changes = _shape(size, vocab_size) | {

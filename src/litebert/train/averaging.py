@@ -39,7 +39,7 @@ def averaged_weights(optimizer: Optimizer) -> Iterator[None]:
         (parameter, optimizer.state[parameter][AVERAGE])
         for group in optimizer.param_groups
         for parameter in group["params"]
-        if AVERAGE in optimizer.state[parameter]
+        if AVERAGE in optimizer.state.get(parameter, {})
     ]
     _swap(pairs)
     try:
