@@ -12,8 +12,8 @@ The size is the largest that sees at least TOKENS_PER_WEIGHT tokens for each wei
 (half of its forward FLOPs): what the runs of docs/log/ had that were worth their minutes (2 x 128
 in ten minutes, 2 x 256 and 3 x 256 in an hour). Sequences are 128 tokens long, 64 where there are
 few tokens and 256 where there are very many. Steps have 2,048 tokens, doubled as long as more than
-MANY_STEPS of them would be left (up to 65,536), the learning rate by the square root of that. Masking is albert-tiny's:
-15 %, single tokens, frequent ones less often.
+MANY_STEPS of them would be left (up to 65,536), the learning rate by the square root of that.
+Masking is albert-tiny's: 15 %, single tokens, frequent ones less often.
 """
 
 from __future__ import annotations
