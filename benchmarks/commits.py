@@ -4,11 +4,11 @@
     python benchmarks/commits.py ../before [--corpus STORE] [--case albert-tiny:600ktok]
 
 Each round runs both sides in processes of their own, as a user would start them: data, masks,
-steps, log lines, a checkpoint. Tokens a second are those between the first line of
-metrics.jsonl (the start is not counted) and the last; ratios are of the tokens and seconds of all
-rounds together, once by the clock and once by the processor's time, which other work on the machine
-changes little (with OMP_NUM_THREADS=1, as threads also wait in it). The held-out losses at the end stand beside them, so that a side that is fast
-because it learns less is seen; its peak memory, too.
+steps, log lines, a checkpoint. Tokens a second are those between the first line of metrics.jsonl
+(the start is not counted) and the last; ratios are of the tokens and seconds of all rounds
+together, once by the clock and once by the processor's time, which other work on the machine
+changes little (with OMP_NUM_THREADS=1, as threads also wait in it). The held-out losses at the end
+stand beside them, so that a side that is fast because it learns less is seen; peak memory, too.
 
 Bars: albert-tiny 1.5x, albert-mini 1.2x, against the commit before the step was made faster.
 """
