@@ -46,7 +46,8 @@ class StagedBatches:
     """Batch after batch, each rank its part; a context, as prefetching takes other processes."""
 
     def __init__(
-        self, store: Store, stages: list[Stage], masker: Masker, rank: int, world_size: int,
+        self, store: Store, stages: list[Stage], masker: Masker | None, rank: int,
+        world_size: int,
         num_workers: int,
     ) -> None:  # fmt: skip
         self.store, self.stages, self.masker = store, stages, masker
@@ -83,7 +84,7 @@ class StagedBatches:
 
     def _loader(self, number: int) -> Loader:
         stage = self.stages[number]
-        masker = self.masker.with_fraction(stage.mask_fraction)
+        masker = self.masker and self.masker.with_fraction(stage.mask_fraction)
         return Loader(self.store, stage.loading, masker, self.rank, self.world_size)
 
     def state(self) -> dict[str, Any]:
