@@ -13,13 +13,13 @@ from litebert.planning.preset_rule import (
     SIZES,
     STEP_TOKENS,
     TOKENS_PER_WEIGHT,
-    Choice,
+    ChosenPreset,
     choose_preset,
     tokens_wanted,
 )
 
 
-def choose(tokens: float, text_tokens: int = 10**9) -> Choice:
+def choose(tokens: float, text_tokens: int = 10**9) -> ChosenPreset:
     return choose_preset("20m", lambda _: tokens, 8000, text_tokens)
 
 

@@ -53,7 +53,7 @@ def test_what_was_measured_is_frozen(
     chosen = auto.auto_preset("20m", store, out, {}, lambda _: None)
     assert (chosen.model.hidden_size, speeds) == (128, [128, 256])
     out.mkdir()
-    save_run(out, describe(chosen, store.checksum, None))
+    save_run(out, open_run(out, describe(chosen, store.checksum, None)))
     for budget in ("20m", None):
         assert auto.auto_preset(budget, store, out, {}, lambda _: None) == chosen
     assert speeds == [128, 256]  # a resumed run measures nothing

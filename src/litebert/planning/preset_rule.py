@@ -68,7 +68,7 @@ SIZES = (
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenPreset:
     """What was chosen: the settings on top of BASE, the run they make, and why."""
 
     changes: tuple[tuple[str, Any], ...]  # dotted name -> value
@@ -89,7 +89,7 @@ class Choice:
 
 def choose_preset(
     budget: str, tokens_of: Callable[[Preset], float], vocab_size: int, text_tokens: int
-) -> Choice:
+) -> ChosenPreset:
     """The preset for a budget.
 
     Args:
@@ -125,7 +125,7 @@ def choose_preset(
         reasons.append(
             f"that is {tokens / text_tokens:,.0f} passes over the text: more text would help more"
         )
-    return Choice(tuple(changes.items()), _build(budget, changes), tuple(reasons))
+    return ChosenPreset(tuple(changes.items()), _build(budget, changes), tuple(reasons))
 
 
 def tokens_wanted(preset: Preset) -> float:
