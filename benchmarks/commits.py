@@ -125,7 +125,8 @@ def main() -> None:
     parser.add_argument("--run", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.run:
-        run(*options.run, options.set)
+        preset, budget, store, out = options.run
+        run(preset, budget, store, out, options.set)
         return
     if options.before is None:
         parser.error("name the folder of the other commit")

@@ -197,7 +197,8 @@ def similarity(run: Path) -> Iterator[tuple[str, float]]:
     found = vectors(run, [row[7] for row in rows] + [row[8] for row in rows])
     found = found / np.linalg.norm(found, axis=1, keepdims=True)
     one, other = np.split(found, 2)
-    yield "stsb", float(spearmanr((one * other).sum(1), [float(row[9]) for row in rows])[0])
+    ranked: Any = spearmanr((one * other).sum(1), [float(row[9]) for row in rows])
+    yield "stsb", float(ranked.statistic)
 
 
 # ------------------------------------------------------------------------------- the comparison

@@ -232,11 +232,12 @@ def _repetitive(found: _Documents) -> NDArray[np.bool_]:
 
 def _outliers(store: Store, found: _Documents, which: NDArray[np.bool_]) -> Outliers:
     chosen = np.flatnonzero(which)
-    examples = [_text(store, *found.where[number].tolist()) for number in chosen[:3]]
+    first = np.column_stack([found.where, found.tokens])[chosen[:3]].tolist()
+    examples = [_text(store, shard, start, length) for shard, start, length in first]
     return Outliers(len(chosen), int(found.tokens[chosen].sum()), examples)
 
 
-def _text(store: Store, shard: int, start: int, length: int = SHOWN_TOKENS) -> str:
+def _text(store: Store, shard: int, start: int, length: int) -> str:
     """Some tokens, decoded."""
     ids = store.shard(shard).ids[start : start + min(length, SHOWN_TOKENS)]
     return printable(store.tokenizer.decode(ids.tolist()))

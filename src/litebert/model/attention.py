@@ -55,7 +55,8 @@ def attend(
     for run, q, k, v in _by_run(projected, runs):
         here = slice(sequences, sequences + run.count)
         mask = None if keys_BT is None else keys_BT[here, None, None, :]
-        context = kernel(*(_heads_first(x, run.count) for x in (q, k, v)), mask, dropout)
+        q, k, v = (_heads_first(x, run.count) for x in (q, k, v))
+        context = kernel(q, k, v, mask, dropout)
         outputs.append(context.transpose(1, 2).flatten(2).flatten(0, 1))
         sequences = here.stop
     return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
