@@ -88,6 +88,17 @@ def test_a_frozen_encoder_stays_and_its_head_answers(
         assert torch.equal(before[tensor], after[tensor])
 
 
+def test_all_may_begin_with_a_probed_head(start: Path, tmp_path: Path) -> None:
+    probed = recipe("classify-mean").model_copy(update={"freeze": True})
+    still = {"probe_first": True, "steps": 1, "learning_rate": 1e-12, "classifier_dropout": 0.0}
+    trained = recipe("classify-mean").model_copy(update=still)
+    for name, how in (("probed", probed), ("trained", trained)):
+        tune(start, tmp_path / name, how, "classify-mean")
+    one, other = (Model.load(tmp_path / name / "model").heads for name in ("probed", "trained"))
+    for tensor, expected in one.state_dict().items():
+        torch.testing.assert_close(other.state_dict()[tensor], expected, atol=1e-5, rtol=0)
+
+
 @pytest.mark.parametrize(("name", "setting"), [("qa", "freeze"), ("choice", "freeze"),
                          ("pair", "contrastive"), ("tag", "contrastive")])  # fmt: skip
 def test_other_kinds_say_so(name: str, setting: str, start: Path, tmp_path: Path) -> None:

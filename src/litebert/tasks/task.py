@@ -187,7 +187,10 @@ class Task(Objective, ReadsExamples[E], Protocol[S, E, P]):
         """The task as a recipe wants it: the settings that both know; `say` is told of choices."""
         if recipe.get("exits") and not self.exit_rules:
             raise SettingsError(f"exits=true: tasks of kind {self.kind} have no heads to exit by")
-        for setting, possible in (("freeze", self.fits_head), ("contrastive", self.contrasts)):
+        for setting, possible in (
+            ("freeze", self.fits_head), ("probe_first", self.fits_head),
+            ("contrastive", self.contrasts),
+        ):  # fmt: skip
             if recipe.get(setting) and not possible:
                 raise SettingsError(f"{setting} = true: not for tasks of the kind {self.kind}")
         known = {name: recipe[name] for name in recipe if name in type(self.settings).model_fields}
