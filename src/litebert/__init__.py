@@ -35,6 +35,7 @@ __all__ = [
     "__version__",
     "bench",
     "demo",
+    "distill",
     "embed",
     "evaluate",
     "export_model",
@@ -73,6 +74,7 @@ HOMES = {
     "Tokenizer": "litebert.text.tokenizer",
     "bench": "litebert.inference.bench",
     "demo": "litebert.demos.film_reviews",
+    "distill": "litebert.train.distill",
     "embed": "litebert.inference.embed",
     "evaluate": "litebert.train.evaluate",
     "export_model": "litebert.convert.transfer",
@@ -121,6 +123,7 @@ if TYPE_CHECKING:
     from litebert.serving.serve import serve
     from litebert.text.tokenizer import Tokenizer, load_tokenizer, show_tokenizer
     from litebert.train.callbacks import Callback
+    from litebert.train.distill import distill
     from litebert.train.evaluate import evaluate
     from litebert.train.inspect import inspect
     from litebert.train.plan import plan

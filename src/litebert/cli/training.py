@@ -41,13 +41,22 @@ def plan(as_json: bool, **options: Any) -> None:
         Console().print(table(plans))
 
 
-def pretrain(out: Path, corpus: list[Path], **options: Any) -> None:
+def pretrain(**options: Any) -> None:
     """A live view, and where the model is."""
+    _train("pretrain", **options)
+
+
+def distill(**options: Any) -> None:
+    """The same."""
+    _train("distill", **options)
+
+
+def _train(function: str, out: Path, corpus: list[Path], **options: Any) -> None:
     started = time.monotonic()  # a budget of time covers the imports too
     from litebert.cli.live import live_view
 
     with live_view() as view:
-        result = litebert.pretrain(
+        result = getattr(litebert, function)(
             corpus=corpus, out=out, callbacks=[view], started=started, **options
         )
     if not result.finished:
