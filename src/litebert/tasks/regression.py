@@ -59,6 +59,7 @@ class Regression(TextTask[ValuePrediction]):
     no_label = math.nan
     takes_several = True
     trivial_answer = "always the mean value"
+    counters = ()  # a number is near or far, never correct
     exit_rules = ("depth", "patience")  # a number has no probability
 
     @classmethod
