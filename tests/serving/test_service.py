@@ -215,7 +215,7 @@ def test_keys_are_asked_for(folders: dict[str, Path], tmp_path: Path) -> None:
     assert all(sentence(1) not in json.dumps(line) for line in lines)
 
 
-@pytest.mark.parametrize("case", ["no folder", "two of a name", "open keys", "port"])
+@pytest.mark.parametrize("case", ["no folder", "no model", "two of a name", "open keys", "port"])
 def test_bad_options_are_one_sentence(case: str, folders: dict[str, Path], tmp_path: Path) -> None:
     tuned = str(folders["tuned"])
     keys = tmp_path / "keys"
@@ -226,6 +226,7 @@ def test_bad_options_are_one_sentence(case: str, folders: dict[str, Path], tmp_p
         taken.listen()
         options, said = {
             "no folder": ([str(tmp_path / "none")], "no such model folder"),
+            "no model": ([str(tmp_path)], "it has no config.json"),
             "two of a name": ([tuned, tuned], "two models are called 'tuned'"),
             "open keys": ([tuned, "--api-key-file", str(keys)], "chmod 600"),
             "port": ([tuned, "--port", str(taken.getsockname()[1])], "choose another port"),

@@ -79,6 +79,7 @@ def protocol_with(limits: Limits) -> type[HttpToolsProtocol]:
             super().connection_lost(exc)
             self.arrived()
             if self.running is not None and not self.running.response_complete:
+                self.running.disconnected = True  # uvicorn says it of the newest only
                 self.running.scope.get(HANG_UP, _nothing)()
 
         def _start_asgi_task(self, cycle: Any, app: Any) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from litebert.base.errors import FileError, MissingExtraError, SettingsError
 from litebert.base.settings import parse_overrides
 from litebert.inference.engine import Engine
-from litebert.model.folder import MODEL, find_model_folder
+from litebert.model.folder import CONFIG, MODEL, find_model_folder
 from litebert.tasks.readers.text_file import Say, quiet
 
 if TYPE_CHECKING:
@@ -145,16 +145,20 @@ def example(address: str, model: ServedModel) -> str:
 
 def _wanted(models: Sequence[str | Path], precision: str) -> list[Wanted]:
     if not models:
-        raise SettingsError("name at least one model folder")
+        raise SettingsError("name at least one model folder, or --demo for one of film reviews")
     found: dict[str, Wanted] = {}
     for text in map(str, models):
         name, equals, rest = text.partition("=")
         folder, at, own = (rest if equals else text).rpartition("@")
+        if at and own not in PRECISIONS and Path(folder).is_dir() and not Path(text).exists():
+            raise SettingsError(f"{text}: {own!r} is no precision; {', '.join(PRECISIONS)} are")
         if not at or own not in PRECISIONS:
             folder, own = (rest if equals else text), precision
         path = find_model_folder(Path(folder))
         if not path.is_dir():
             raise FileError(f"{folder}: no such model folder")
+        if not (path / CONFIG).is_file():
+            raise FileError(f"{folder}: no model folder and no run; it has no {CONFIG}")
         resolved = path.resolve()
         shown = resolved.parent.name if resolved.name == MODEL else resolved.name
         name = name if equals else shown
