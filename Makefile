@@ -48,11 +48,12 @@ bench: install
 	$(BIN)/python benchmarks/loader.py
 	$(BIN)/python benchmarks/order.py
 	$(BIN)/python benchmarks/onnx_export.py
+	$(BIN)/python benchmarks/inference.py
+	$(BIN)/python benchmarks/load.py
 	$(BIN)/python benchmarks/kill_prepare.py
 	$(BIN)/python benchmarks/pretrain.py
 	$(BIN)/python benchmarks/kill.py
 	$(BIN)/python benchmarks/time_to_quality.py
-	$(BIN)/python benchmarks/table5.py
 
 parity: install
 	$(BIN)/python -m pytest -m extra

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import litebert
-from tests.serving.service import LABELS, Service
+from tests.serving.service import Service
 from tests.tasks.small import sentence
 
 TEXTS = [sentence(number, 6) for number in range(3)]
@@ -36,20 +36,6 @@ def test_openai(service: Service, vectors: Any) -> None:
     with pytest.raises(openai.UnprocessableEntityError, match="dimensions"):
         client.embeddings.create(model="tuned", input="w1q", dimensions=7)
     client.close()
-
-
-def test_huggingface_hub(service: Service, vectors: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """text-embeddings-inference's routes: the client posts to the address that it is given."""
-    hub = pytest.importorskip("huggingface_hub")
-    monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", False)  # loopback counts as online there
-    address = f"http://127.0.0.1:{service.port}"
-    found = hub.InferenceClient(f"{address}/embed").feature_extraction(TEXTS[0], normalize=False)
-    np.testing.assert_allclose(np.asarray(found), vectors["tuned"][:1], atol=1e-5)
-    scores = hub.InferenceClient(f"{address}/predict").text_classification(TEXTS[0])
-    assert {one.label for one in scores} == set(LABELS)
-    assert scores[0].score >= scores[1].score
-    near = hub.InferenceClient(f"{address}/similarity").sentence_similarity(TEXTS[0], TEXTS)
-    assert near[0] == pytest.approx(1, abs=1e-5)
 
 
 def test_plain_requests(service: Service, vectors: Any) -> None:

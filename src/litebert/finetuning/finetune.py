@@ -38,12 +38,14 @@ from litebert.finetuning.model_card import finetuned_facts
 from litebert.finetuning.recipe import Recipe
 from litebert.finetuning.runs import FeaturedExamples, RunResult, RunSetup, run_seed
 from litebert.finetuning.search import parse_search, search_recipe
+from litebert.finetuning.soft_labels import TaskTeacher, open_teacher
 from litebert.inference.model_folder import open_tokenizer
 from litebert.model.card import where_it_opens
 from litebert.model.folder import MODEL, find_model_folder, write_card
 from litebert.model.model import Model
 from litebert.tasks.data import TaskData, open_data
 from litebert.tasks.features import Features
+from litebert.tasks.featurize import make_features
 from litebert.tasks.readers.text_file import Say, quiet
 from litebert.tasks.registry import build_task
 from litebert.tasks.source import DataSource
@@ -124,6 +126,8 @@ def finetune(
     baseline: bool = True,
     keep_all: bool = False,
     search: str | None = None,
+    teacher: str | Path | None = None,
+    unlabelled: str | Path | None = None,
     callbacks: Iterable[Callback] = (),
 ) -> Finetuned:
     """Fine-tune a pretrained encoder for a task: a published one, or a file of your own.
@@ -156,6 +160,10 @@ def finetune(
         baseline: Train TF-IDF and a linear model on the same examples, to be seen beside.
         keep_all: Keep every seed's model.
         search: Try learning rates and poolings first, within a time (5m) or a number of runs (12).
+        teacher: A fine-tuned model of this task, larger as a rule, whose probabilities (or numbers)
+            are learned beside the labels; for classify, pair and regress.
+        unlabelled: With a teacher: more texts of the same kind, a file as `train` without labels,
+            or a text a line.
         callbacks: Told of the run's events (train/callbacks.py).
 
     Returns:
@@ -170,19 +178,22 @@ def finetune(
     found = open_data(task, source, heard.on_message)
     start = Model.load(folder)
     overrides = [*overrides, "freeze=true"] if freeze else overrides
+    taught_by = open_teacher(teacher, unlabelled, found, source, heard.on_message)
+    learned = found if taught_by is None else taught_by.joined(found)
     chosen = choose_recipe(
-        start, folder, found, open_tokenizer(folder), recipe, overrides, heard.on_message
+        start, folder, learned, open_tokenizer(folder), recipe, overrides, heard.on_message
     )
     return finetune_examples(
         start, folder, found, chosen, Path(out), overflow=overflow, seeds=seeds, retry=retry,
-        baseline=baseline, keep_all=keep_all, search=search, callbacks=heard,
+        baseline=baseline, keep_all=keep_all, search=search, teacher=taught_by, callbacks=heard,
     )  # fmt: skip
 
 
 def finetune_examples(
     start: Model, folder: Path, data: TaskData, recipe: Recipe, out: Path, *,
     overflow: str = "truncate", seeds: int = 1, retry: Retry = "no", baseline: bool = False,
-    keep_all: bool = False, search: str | None = None, callbacks: Callback | None = None,
+    keep_all: bool = False, search: str | None = None, teacher: TaskTeacher | None = None,
+    callbacks: Callback | None = None,
 ) -> Finetuned:  # fmt: skip
     """The same for examples at hand, from a model at hand whose tokenizer is in `folder`."""
     callbacks = callbacks or Callback()
@@ -197,13 +208,16 @@ def finetune_examples(
         raise SettingsError(f"exits=true: {folder} has one layer, before which there is no exit")
     if search is not None and recipe.freeze:
         raise SettingsError("--search: a frozen encoder has no learning rate to search for")
+    if teacher is not None and (search is not None or recipe.fits_head):
+        how = "--search" if search is not None else "freeze and contrastive"
+        raise SettingsError(f"--teacher: {how} cannot be combined with it; leave one of them out")
     budget = None if search is None else parse_search(search)
     task = _task(data, recipe, overflow)
     keep_freed_memory()
     with ExitStack() as held:
         should_stop = held.enter_context(stop_requests())
         make_folder(out)
-        description = _describe(task, recipe, data, folder, retry, search)
+        description = _describe(task, recipe, data, folder, retry, search, teacher)
         report = _finished_report(out, description)
         if report is not None and len(report.seeds) >= seeds:  # needs no disk that can be written
             callbacks.on_message(f"{out}: finished before, with {len(report.seeds)} seed(s)")
@@ -217,8 +231,13 @@ def finetune_examples(
             task = _task(data, recipe, overflow, say)
             train, dev = _featured(task, data, tokenizer, folder)
             group = DistributedGroup(device=default_device())
+            taught = None
+            if teacher is not None:
+                unlabelled = make_features(task, teacher.unlabelled, tokenizer, folder)
+                parts = (train.features, unlabelled)
+                taught = teacher.teach(task, train.examples, parts, out, say)
             return RunSetup(
-                start, task, recipe, tokenizer, train, dev, group, callbacks, should_stop
+                start, task, recipe, tokenizer, train, dev, group, callbacks, should_stop, taught
             )
 
         if budget is not None:
@@ -245,13 +264,14 @@ def _finished_report(out: Path, description: dict[str, Any]) -> FinetuneReport |
 
 
 def _describe(
-    task: Task, recipe: Recipe, data: TaskData, folder: Path, retry: Retry, search: str | None
-) -> dict[str, Any]:
+    task: Task, recipe: Recipe, data: TaskData, folder: Path, retry: Retry, search: str | None,
+    teacher: TaskTeacher | None,
+) -> dict[str, Any]:  # fmt: skip
     """What a run is: equal descriptions, equal runs."""
     settings = {
         "task": task.settings.model_dump(mode="json"), "recipe": recipe.model_dump(mode="json"),
         "examples": checksum(data.train)[:16], "retry": retry,
-        "search": search,
+        "search": search, "teacher": None if teacher is None else teacher.describe(),
         "dev": {name: checksum(part)[:16] for name, part in data.dev.items()},
         "start": {file.name: sha256(file)[:16] for file in sorted(folder.glob("*.safetensors"))},
     }  # fmt: skip

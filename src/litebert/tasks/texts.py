@@ -23,7 +23,7 @@ from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
 from litebert.model.sentence_encoder import SentenceEncoderSettings
-from litebert.tasks.asked import fields_of, pair_of, places, text_of
+from litebert.tasks.asked import BETWEEN_TEXTS, fields_of, pair_of, places, text_of
 from litebert.tasks.features import Features, Ids, Sequences, encode_all
 from litebert.tasks.readers.column_mapping import Role, role
 from litebert.tasks.readers.rows import Row, Table
@@ -85,10 +85,9 @@ class TextTask(Task[TextSettings, TextExample, P]):
     """Predict something of a text or a pair of texts."""
 
     settings_class = TextSettings
-    fits_head = True
+    fits_head = takes_soft_labels = True
     overflow_hint = ", --overflow stride to read them in windows"
     known_metrics: ClassVar[dict[str, Metric]]
-    plain_columns = TEXT.names
     label_type: ClassVar[DTypeLike] = np.int64
     no_label: ClassVar[float]
     exit_rules = EXIT_RULES
@@ -153,7 +152,10 @@ class TextTask(Task[TextSettings, TextExample, P]):
         for number, (value, where) in enumerate(zip(inputs, places(inputs), strict=True)):
             pair = pair_of(value, where)
             if pair is None and self.needs_pairs:
-                raise InputError(f"{where} is one text; the model compares two: give a pair (a, b)")
+                raise InputError(
+                    f"{where} is one text; the model compares two: give a pair (a, b), on the "
+                    f'command line "a {BETWEEN_TEXTS} b"'
+                )
             if pair is None and isinstance(value, Mapping):
                 value = fields_of(value, ("text",), (), where)["text"]
             first, second = pair or (text_of(value, where), None)
@@ -260,6 +262,13 @@ class TextTask(Task[TextSettings, TextExample, P]):
 
     def head_rows(self, model: Model, state: State, inputs: Inputs) -> tuple[Tensor, Tensor]:
         return model.head(self.head).features(state), inputs.labels[:: inputs.batch.group_size]
+
+    def soft_term(self, model: Model, state: State, taught: Tensor, temperature: float) -> Term:
+        return Term(self.soft_loss(self.logits(model, state), taught, temperature))
+
+    @abstractmethod
+    def soft_loss(self, outputs: Tensor, taught: Tensor, temperature: float) -> Tensor:
+        """How far outputs are from such rows of a teacher, summed."""
 
     def logits(self, model: Model, state: State, depth: int | None = None) -> Tensor:
         """What the head says of each example's sequence, or pair of them."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from torch.optim import Optimizer
 
 from litebert.base.errors import LitebertError, SettingsError
 from litebert.base.randomness import Purpose, random_bits
-from litebert.base.runtime import memory_free
+from litebert.base.runtime import memory_free, resolve_precision
 from litebert.base.settings import Tree, merge
 from litebert.configs.schema import Preset
 from litebert.corpus.sampling.input_formats import input_format
@@ -18,15 +20,18 @@ from litebert.corpus.store import Store
 from litebert.model.config import EncoderConfig
 from litebert.model.folder import find_model_folder
 from litebert.model.model import Model
+from litebert.objectives.distillation import Distillation
 from litebert.objectives.learner import Learner
 from litebert.objectives.masking import Masker
 from litebert.objectives.registry import build_objectives
 from litebert.planning.memory import peak_memory
 from litebert.text.tokenizer import load_tokenizer
 from litebert.train.checkpoint import Say
+from litebert.train.distributed import DistributedGroup
 from litebert.train.initialization.corpus import initialize_from_corpus
 from litebert.train.run_folder import GENERATOR
 from litebert.train.stages import resolve_stages
+from litebert.train.step import TrainingStep
 
 EMBEDDED = (
     "vocab_size", "embedding_size", "max_position_embeddings", "type_vocab_size", "pad_token_id",
@@ -99,9 +104,13 @@ def _check_vocabulary(folder: Path, model: Model, store: Store, say: Say) -> Non
 
 
 def build_learner(
-    preset: Preset, device: torch.device, start: tuple[Model | None, Model | None], say: Say
-) -> Learner:
-    """Fresh models, with the weights of the given ones where these have them."""
+    preset: Preset, device: torch.device, start: tuple[Model | None, Model | None], say: Say,
+    taught: Sequence[Distillation] = (),
+) -> Learner:  # fmt: skip
+    """Fresh models, with the weights of the given ones where these have them.
+
+    `taught` are the objectives that learn from a teacher, beside the preset's others.
+    """
     model = _create(preset.model, preset.heads, preset.seed, device, start[0], say)
     generator = None
     if "replaced_token" in preset.objectives:
@@ -109,7 +118,7 @@ def build_learner(
         heads = ("masked_lm",)
         generator = _create(preset.generator, heads, preset.seed + 1, device, start[1], say)
     objectives = build_objectives(preset.objectives, preset.discriminator_weight)
-    learner = Learner(model, objectives, generator)
+    learner = Learner(model, [*objectives, *taught], generator)
     for each in learner.models():
         each.encoder.checkpointing = preset.activation_checkpointing
     return learner.train()
@@ -135,6 +144,17 @@ def _create(
         if fresh:
             say(f"new, as the model to start from has none: {', '.join(fresh)}")
     return model
+
+
+def build_step(
+    preset: Preset, learner: Learner, optimizer: Optimizer, group: DistributedGroup
+) -> TrainingStep:
+    """The training step that a preset describes."""
+    return TrainingStep(
+        learner, optimizer, group, gradient_clipping=preset.optimizer.gradient_clipping,
+        micro_batch_tokens=preset.data.micro_batch_tokens, seed=preset.seed,
+        precision=resolve_precision(preset.precision, group.device),
+    )  # fmt: skip
 
 
 def check_memory(preset: Preset, device: torch.device) -> None:

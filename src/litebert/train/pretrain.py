@@ -20,19 +20,22 @@ from torch.optim import Optimizer
 from litebert.base.budget import parse_budget
 from litebert.base.errors import SettingsError
 from litebert.base.files import lock_folder, sweep
-from litebert.base.runtime import keep_freed_memory, resolve_precision
+from litebert.base.ragged import IntArray
+from litebert.base.runtime import keep_freed_memory
 from litebert.base.settings import Tree, load_record, parse_overrides
 from litebert.configs.load import load_preset
 from litebert.configs.schema import Preset
 from litebert.corpus.statistics import token_counts, unigram_loss
 from litebert.corpus.store import Store
 from litebert.model.model import Model
-from litebert.model.sentence_encoder import SentenceEncoderSettings
 from litebert.objectives.learner import Learner
 from litebert.objectives.masking import Masker
 from litebert.planning.count import TRAINING_PASSES, flops_per_token
+from litebert.train.auto import AUTO, auto_preset
+from litebert.train.averaging import averaged_weights
 from litebert.train.build import (
     build_learner,
+    build_step,
     check_memory,
     check_segments,
     fit_to_corpus,
@@ -45,6 +48,7 @@ from litebert.train.distributed import DistributedGroup, join_group
 from litebert.train.health import HealthChecks, WarningsFile, few_pairs
 from litebert.train.held_out import evaluate_batches, held_out_batches, show_predictions
 from litebert.train.initialization.corpus import initialize_from_corpus
+from litebert.train.initialization.tables import initialize_from_table
 from litebert.train.loop import Clock, TrainingLoop
 from litebert.train.metrics import METRICS, Evaluation, MetricsFile, Sums
 from litebert.train.model_card import pretrained_facts
@@ -61,7 +65,7 @@ from litebert.train.run_folder import (
 from litebert.train.schedule import peak_learning_rate
 from litebert.train.signals import stop_requests
 from litebert.train.stages import StagedBatches, resolve_stages
-from litebert.train.step import TrainingStep
+from litebert.train.teaching import open_teaching
 from litebert.train.tensorboard import TensorBoardLogger
 
 DISK_SPEED = 100e6  # bytes a second that a disk is trusted with
@@ -92,12 +96,14 @@ def pretrain(
     """Pretrain an encoder on a prepared corpus.
 
     One budget decides steps, warmup and decay. Ctrl-C saves; the same command resumes where it was,
-    also after a crash. On several devices: torchrun --nproc-per-node 2 -m litebert pretrain …
+    also after a crash. Without a preset the budget chooses one: it says which, and why. On several
+    devices: torchrun --nproc-per-node 2 -m litebert pretrain …
 
     Example: litebert pretrain albert-mini --corpus corpus --out run --budget 30m
 
     Args:
-        preset: A shipped preset (litebert presets) or a TOML file of your own.
+        preset: A shipped preset (litebert presets) or a TOML file of your own; "auto" chooses size,
+            length, batch and learning rate for the budget and this machine's speed.
         corpus: A store made by `litebert prepare`, or all its parts.
         out: The run's folder; the same one resumes a run.
         budget: How long: 30m (s, h, d), 200Mtok, 125000steps; else the preset's.
@@ -107,10 +113,13 @@ def pretrain(
         started: When a budget of time began, by `time.monotonic`; now by default.
     """
     clock, overrides = Clock() if started is None else Clock(started=started), list(overrides)
-    settings = load_preset(preset, overrides) if isinstance(preset, str) else preset
     if budget is not None:
         parse_budget(budget)
-        settings = Preset.build({**settings.model_dump(), "budget": budget}, "preset")
+    settings = None
+    if preset != AUTO:
+        settings = load_preset(preset, overrides) if isinstance(preset, str) else preset
+        if budget is not None:
+            settings = Preset.build({**settings.model_dump(), "budget": budget}, "preset")
     folders = [corpus] if isinstance(corpus, str | Path) else list(corpus)
     keep_freed_memory()
     with ExitStack() as held:
@@ -119,10 +128,15 @@ def pretrain(
         heard = CallbackList(callbacks if group.is_main else ())
         if group.is_main:
             heard.callbacks += [HealthChecks(heard.on_message), WarningsFile(Path(out))]
+        changes, store = parse_overrides(overrides), Store(folders)
+        if settings is None:
+            chosen = None
+            if group.is_main:
+                chosen = auto_preset(budget, store, Path(out), changes, heard.on_message)
+            settings = group.broadcast_object(chosen)
         if group.is_main and settings.log.tensorboard:
             heard.callbacks.append(held.enter_context(TensorBoardLogger()))
-        changes = parse_overrides(overrides)
-        run = _Run(settings, changes, Store(folders), Path(out), group, clock, heard)
+        run = _Run(settings, changes, store, Path(out), group, clock, heard)
         if group.is_main:
             make_folder(run.out)
             if not is_finished(run.out):  # which may lie on a disk that cannot be written
@@ -147,6 +161,7 @@ class _Run:
     def go(self, start_from: Path | None, should_stop: Callable[[], bool]) -> PretrainingResult:
         """Build, resume, train, save."""
         models = self._fit(start_from)
+        self.teaching = open_teaching(self.preset, self.store, self.group, self.out)
         run = self._open(start_from)
         if run["finished"]:
             where = str(self.out / RUN)
@@ -158,24 +173,37 @@ class _Run:
         masker = Masker(self.preset.masking, self.store.tokenizer, counts)
         masked_counts = masker.masked_counts(counts)
         run["unigram_loss"] = unigram_loss(masked_counts)
-        learner = build_learner(self.preset, self.group.device, models, self.callbacks.on_message)
+        learner = build_learner(
+            self.preset, self.group.device, models, self.callbacks.on_message,
+            self.teaching.objectives,
+        )  # fmt: skip
         optimizer = build_optimizer(learner, self.preset.optimizer)
         state = self._resume(learner, optimizer)
-        fresh = state is None and start_from is None
-        if fresh and self.preset.initialization == "corpus":
-            initialize_from_corpus(learner, self.store, counts, masked_counts)
+        if state is None and start_from is None:
+            self._initialize(learner, counts, masked_counts)
+        if state is None and self.group.is_main:
+            self.teaching.prepare(learner)
         self.group.broadcast_parameters(learner)
         with self._batches(masker) as batches:
-            loop = self._loop(learner, optimizer, batches, masker, should_stop, state)
+            loop = self._loop(learner, optimizer, batches, should_stop, state)
             loop.start_clock()
             if self.group.is_main:
                 save_run(self.out, run)
             self._announce(learner, run["unigram_loss"], loop)
             finished = loop.run()
         if finished and self.group.is_main:
-            self._finish(learner, loop, run)
+            with averaged_weights(optimizer):
+                self._finish(learner, loop, run)
         seconds = self.clock.seconds()
         return PretrainingResult(self.out, finished, loop.step, loop.tokens, seconds)
+
+    def _initialize(self, learner: Learner, counts: IntArray, masked_counts: IntArray) -> None:
+        """First values: as drawn, counted from the corpus, or taken from the teacher's table."""
+        table = self.teaching.token_table
+        if self.preset.initialization == "corpus":
+            initialize_from_corpus(learner, self.store, counts, masked_counts, table)
+        elif table is not None:
+            initialize_from_table(learner.model, table)
 
     def _fit(self, start_from: Path | None) -> tuple[Model | None, Model | None]:
         """Make the preset fit the corpus, or the models to start from, which are returned."""
@@ -191,16 +219,17 @@ class _Run:
         run = None
         if self.group.is_main:
             origin = None if start_from is None else str(start_from)
-            run = open_run(self.out, describe(self.preset, self.store.checksum, origin))
+            content = (self.preset, self.store.checksum, origin, self.teaching.checksum)
+            run = open_run(self.out, describe(*content))
         return self.group.broadcast_object(run)
 
     def _resume(self, learner: Learner, optimizer: Optimizer) -> dict[str, Any] | None:
         """Go back to the last good checkpoint, if there is one."""
         found = self.group.broadcast_object(self._last_checkpoint())
-        if found is None:
-            return None
-        state = restore(Path(found), learner, optimizer)
-        self._restore_threads(state)
+        state = None if found is None else restore(Path(found), learner, optimizer)
+        self.teaching.restore(state, self.callbacks.on_message)
+        if state is not None:
+            self._restore_threads(state)
         return state
 
     def _last_checkpoint(self) -> str | None:
@@ -235,10 +264,11 @@ class _Run:
         if num_workers is None:
             num_workers = int(self.group.device.type == "cuda")
         stages, group = resolve_stages(self.preset), self.group
-        return StagedBatches(self.store, stages, masker, group.rank, group.world_size, num_workers)
+        mask = masker if self.preset.heads else None  # a teacher's objectives ask for no tokens
+        return StagedBatches(self.store, stages, mask, group.rank, group.world_size, num_workers)
 
     def _loop(
-        self, learner: Learner, optimizer: Optimizer, batches: StagedBatches, masker: Masker,
+        self, learner: Learner, optimizer: Optimizer, batches: StagedBatches,
         should_stop: Callable[[], bool], state: dict[str, Any] | None,
     ) -> TrainingLoop:  # fmt: skip
         """The loop, at its beginning or where `state` was saved."""
@@ -257,9 +287,9 @@ class _Run:
             evaluation=preset.evaluation,
             checkpoint=preset.checkpoint,
             log_every=preset.log.every,
-            evaluate=lambda: self._evaluate(learner, masker, batches),
+            evaluate=lambda: self._evaluate(learner, optimizer, batches),
             save=lambda now: self.checkpoints.save(
-                now["step"], learner, optimizer, {**now, **self._machine()}
+                now["step"], learner, optimizer, {**now, **self._machine(), **self.teaching.state()}
             ),
             should_stop=should_stop,
             reserved=_saving_seconds(learner),
@@ -269,13 +299,19 @@ class _Run:
             loop.restore(state)
         return loop
 
-    def _evaluate(self, learner: Learner, masker: Masker, batches: StagedBatches) -> Evaluation:
-        """Held-out losses, and one sequence with predictions."""
+    def _evaluate(
+        self, learner: Learner, optimizer: Optimizer, batches: StagedBatches
+    ) -> Evaluation:
+        """Held-out losses, and one sequence with predictions, of the weights that would be kept."""
+        with averaged_weights(optimizer):
+            return self._evaluate_now(learner, batches)
+
+    def _evaluate_now(self, learner: Learner, batches: StagedBatches) -> Evaluation:
         if not self.store.info.held_out:
             return Evaluation()
         preset, group = self.preset, self.group
         loading, wanted = batches.stages[-1].loading, preset.evaluation.sequences
-        found = list(held_out_batches(self.store, loading, masker, wanted, group))
+        found = list(held_out_batches(self.store, loading, batches.masker, wanted, group))
         if not found:
             self._say_unmeasured("no document fell into the held-out fraction")
         micro_batch_tokens, depth = preset.data.micro_batch_tokens, batches.stage.depth
@@ -319,26 +355,17 @@ class _Run:
             seconds=self.clock.seconds(),
         )  # fmt: skip
         for name, model in learner.folders().items():
-            model.sentence_encoder = SentenceEncoderSettings(max_length=longest)
+            model.sentence_encoder = self.teaching.sentence_encoder(longest)
             model.save(self.out / name, overwrite=True, tokenizer=self.store.tokenizer, facts=facts)
         length = self.preset.data.max_length
-        flops = TRAINING_PASSES * sum(flops_per_token(self.preset, length).values()) * loop.tokens
+        flops = TRAINING_PASSES * sum(flops_per_token(self.preset, length).values())
+        flops = (flops + self.teaching.flops_per_token(length)) * loop.tokens
         took = {
             "finished": True, "step": loop.step, "tokens": loop.tokens, "flops": flops,
             "seconds": round(self.clock.seconds(), 3),
         }  # fmt: skip
         save_run(self.out, {**run, **took})
-
-
-def build_step(
-    preset: Preset, learner: Learner, optimizer: Optimizer, group: DistributedGroup
-) -> TrainingStep:
-    """The training step that a preset describes."""
-    return TrainingStep(
-        learner, optimizer, group, gradient_clipping=preset.optimizer.gradient_clipping,
-        micro_batch_tokens=preset.data.micro_batch_tokens, seed=preset.seed,
-        precision=resolve_precision(preset.precision, group.device),
-    )  # fmt: skip
+        self.teaching.finish()
 
 
 def _saving_seconds(learner: Learner) -> float:

@@ -4,6 +4,7 @@ RUN/run.json         settings, corpus, versions; at the end what it took
 RUN/metrics.jsonl    a line every few steps, and one for every evaluation
 RUN/checkpoints/     what a killed run continues from
 RUN/model/           the result; ELECTRA's generator beside it in RUN/generator/
+RUN/teacher.vectors  what a teacher said of texts, until the run is finished (vector_cache.py)
 RUN/tensorboard/     event files, with log.tensorboard = true
 RUN/lock             held by the one process that works here
 """
@@ -28,10 +29,13 @@ RUN_VERSION = 3
 MAY_CHANGE = ("title", "checkpoint", "log")  # settings that may change when a run is resumed
 
 
-def describe(preset: Preset, corpus: str, start: str | None) -> dict[str, Any]:
-    """What a run is: equal descriptions, equal runs."""
+def describe(
+    preset: Preset, corpus: str, start: str | None, teacher: str | None = None
+) -> dict[str, Any]:
+    """What a run is: equal descriptions, equal runs. A teacher is named by its checksum."""
     settings = preset.model_dump(mode="json")
-    return {"format": RUN_VERSION, "settings": settings, "corpus": corpus, "from": start}
+    content = {"settings": settings, "corpus": corpus, "from": start, "taught_by": teacher}
+    return {"format": RUN_VERSION, **content}
 
 
 def make_folder(folder: Path) -> None:
@@ -74,6 +78,17 @@ def open_run(folder: Path, description: dict[str, Any]) -> dict[str, Any]:
     return run
 
 
+def frozen_preset(folder: Path) -> Preset | None:
+    """The preset that a folder's run began with; None where there is no run."""
+    path = folder / RUN
+    if not os.path.lexists(path):
+        return None
+    settings = read_json(path).get("settings")
+    if not isinstance(settings, dict):
+        raise FormatError(f"{path}: does not say the run's settings; it is damaged")
+    return Preset.build(settings, str(path))
+
+
 def _fixed(run: dict[str, Any]) -> dict[str, Any]:
     """The part of a description that must not change."""
     settings = run.get("settings")
@@ -82,9 +97,10 @@ def _fixed(run: dict[str, Any]) -> dict[str, Any]:
         if isinstance(settings, dict)
         else {}
     )
-    if isinstance(kept.get("data"), dict):
-        kept["data"] = {k: v for k, v in kept["data"].items() if k != "num_workers"}
-    return {**{key: run.get(key) for key in ("format", "corpus", "from")}, **kept}
+    for table, name in (("data", "num_workers"), ("teacher", "folder")):
+        if isinstance(kept.get(table), dict):
+            kept[table] = {k: v for k, v in kept[table].items() if k != name}
+    return {**{key: run.get(key) for key in ("format", "corpus", "from", "taught_by")}, **kept}
 
 
 def save_run(folder: Path, run: dict[str, Any]) -> None:
