@@ -3,14 +3,14 @@
 # make parity  the large and slow tests (base sizes, real TensorFlow)   make docs    docs/cli.md anew
 # make wheel   build the package, try it in an empty environment        make install only the set-up
 # make fuzz    mutants of all that is read, kills where files are written
-# make browser the playground in a real browser
+# make browser the playground in a real browser                         make contract  the service against its openapi.json
 # make constraints   newest versions of all dependencies into constraints.txt
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: browser demo test check bench parity fuzz docs wheel constraints install clean
+.PHONY: browser contract demo test check bench parity fuzz docs wheel constraints install clean
 
 demo: install
 	$(BIN)/litebert demo
@@ -25,6 +25,13 @@ browser: install
 	test -d .browser/node_modules/axe-core || { command -v npm >/dev/null && \
 	    npm install --silent --ignore-scripts --prefix .browser axe-core@4; } || true
 	$(BIN)/python -m pytest -m browser
+
+# schemathesis brings many packages of its own, so it has an environment of its own.
+contract: install
+	test -x .contract/bin/schemathesis || { $(PYTHON) -m venv .contract && \
+	    .contract/bin/python -m pip install --quiet 'schemathesis>=4.32,<5'; }
+	$(BIN)/python -m tests.serving.contract --schemathesis .contract/bin/schemathesis
+	$(BIN)/python -m tests.serving.raw_http
 
 check: install
 	$(BIN)/ruff format --check .

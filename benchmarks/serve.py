@@ -26,12 +26,14 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 
 from inference import make_model, sentences
 
 IN_FLIGHT = 64
+WARM_UP = 2.0  # seconds, on every side
 SHORT, LONG = 24, 480  # tokens
 WRK_SCRIPT = """
 local bodies = {}
@@ -55,24 +57,28 @@ def engine_rate(folder: Path, precision: str, seconds: float) -> float:
 
 
 def run_engine(folder: Path, precision: str, seconds: float) -> None:
-    """What `engine_rate` starts: IN_FLIGHT futures, one more for each that is done."""
-    import concurrent.futures
+    """What `engine_rate` starts: IN_FLIGHT requests, one more for each that is done."""
+    import threading
 
     import litebert
 
     engine, texts = litebert.Engine(folder, precision), sentences(2000)
-    waiting: set[Any] = set()
-    done, place = 0, 0
-    began = time.perf_counter()
-    while time.perf_counter() - began < seconds:
-        while len(waiting) < IN_FLIGHT:
-            waiting.add(engine.submit(texts[place % len(texts)]))
+    room, done = threading.Semaphore(IN_FLIGHT), [0]
+
+    def finished(_: Any) -> None:
+        done[0] += 1
+        room.release()
+
+    def run(duration: float) -> float:
+        began, before, place = time.perf_counter(), done[0], 0
+        while time.perf_counter() - began < duration:
+            room.acquire()
+            engine.submit(texts[place % len(texts)]).add_done_callback(finished)
             place += 1
-        finished, waiting = concurrent.futures.wait(
-            waiting, return_when=concurrent.futures.FIRST_COMPLETED
-        )
-        done += len(finished)
-    print(done / (time.perf_counter() - began))
+        return (done[0] - before) / (time.perf_counter() - began)
+
+    run(WARM_UP)
+    print(run(seconds))
 
 
 class Running:
@@ -106,35 +112,51 @@ class Running:
 
 
 def load(port: int, path: str, bodies: list[str], seconds: float) -> tuple[float, int]:
-    """Answers a second, and how many were none, with IN_FLIGHT connections."""
-    if shutil.which("wrk") is None:
-        return asyncio.run(_own_load(port, path, bodies, seconds))
+    """Answers a second with IN_FLIGHT connections, and how many were none.
+
+    They are counted by the server, between two moments of a longer run: what is in flight when the
+    clients begin and end would be a tenth of a short run otherwise.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         lines, script = Path(scratch, "bodies"), Path(scratch, "load.lua")
         lines.write_text("\n".join(bodies) + "\n")
         script.write_text(WRK_SCRIPT % (lines, path))
-        found = subprocess.run(
-            ["wrk", "-t1", f"-c{IN_FLIGHT}", f"-d{seconds:g}s", "--timeout", "30s", "-s",
-             str(script), f"http://127.0.0.1:{port}"],
-            check=True, capture_output=True, text=True,
-        ).stdout  # fmt: skip
-    rate = float(re.findall(r"Requests/sec:\s+([\d.]+)", found)[0])
-    bad = re.findall(r"Non-2xx or 3xx responses: (\d+)", found)
-    return rate, int(bad[0]) if bad else 0
+        own = [sys.executable, __file__, "--clients", str(lines), path]
+        wrk = ["wrk", "-t1", f"-c{IN_FLIGHT}", "--timeout", "60s", "-s", str(script)]
+        command = wrk if shutil.which("wrk") else own
+        clients = subprocess.Popen(
+            [*command, f"-d{WARM_UP + seconds + 1:g}s", f"http://127.0.0.1:{port}"],
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        time.sleep(WARM_UP)
+        began, before = time.perf_counter(), answered(port)
+        time.sleep(seconds)
+        after, ended = answered(port), time.perf_counter()
+        said = clients.communicate()[0]
+    bad = re.findall(r"(?:Non-2xx or 3xx responses:|connect|read|write|timeout) (\d+)", said)
+    return (after - before) / (ended - began), sum(map(int, bad))
 
 
-async def _own_load(port: int, path: str, bodies: list[str], seconds: float) -> tuple[float, int]:
-    done = bad = 0
-    end = time.perf_counter() + seconds
+def answered(port: int) -> int:
+    """How many requests a server has answered well so far."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as page:
+        found = re.findall(r'requests_total\{route="[^"]*predict",status="200"\} ([\d.]+)',
+                           page.read().decode())  # fmt: skip
+    return int(sum(map(float, found)))
+
+
+async def run_clients(port: int, path: str, bodies: list[str], seconds: float) -> None:
+    """What stands in where there is no wrk."""
+    bad, end = 0, time.perf_counter() + seconds
 
     async def client(place: int) -> None:
-        nonlocal done, bad
+        nonlocal bad
         while time.perf_counter() < end:
             status, _ = await ask(port, path, bodies[place % len(bodies)])
-            done, bad, place = done + 1, bad + (status != 200), place + IN_FLIGHT
+            bad, place = bad + (status != 200), place + IN_FLIGHT
 
     await asyncio.gather(*map(client, range(IN_FLIGHT)))
-    return done / seconds, bad
+    print(f"Non-2xx or 3xx responses: {bad}")
 
 
 async def ask(port: int, path: str, body: str) -> tuple[int, float]:
@@ -182,7 +204,7 @@ async def mixed(port: int, path: str, seconds: float) -> tuple[float, float]:
             status, found = await ask(port, path, short)
             assert status == 200, status
             taken.append(found)
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.01)
         return statistics.quantiles(taken, n=100)[98]
 
     alone = await shorts()
@@ -215,11 +237,18 @@ def run_usual(folder: Path) -> None:
 
     torch.set_num_threads(2)
     pipeline = transformers.pipeline("text-classification", model=str(folder), device="cpu")
-    app = fastapi.FastAPI()
+    app, done = fastapi.FastAPI(), [0]
 
     @app.post("/predict")
     def predict(body: dict[str, Any]) -> Any:
-        return pipeline(body["inputs"])
+        found = pipeline(body["inputs"])
+        done[0] += 1
+        return found
+
+    @app.get("/metrics")
+    async def metrics() -> Any:
+        text = f'requests_total{{route="/predict",status="200"}} {done[0]}'
+        return fastapi.responses.PlainTextResponse(text)
 
     uvicorn.run(app, host="127.0.0.1", port=0, access_log=False)
 
@@ -229,28 +258,28 @@ def compare(case: str, precision: str, seconds: float, scratch: Path) -> None:
     bodies = [json.dumps({"inputs": text}) for text in sentences(2000)]
     path = "/v1/models/m/predict"
     own = engine_rate(folder, precision, seconds)
+    with Running([sys.executable, __file__, "--usual", str(folder)]) as usual:
+        slow, slow_bad = load(usual.port, "/predict", bodies, seconds)
     with Running([sys.executable, "-m", "litebert", "serve", f"m={folder}", "--port", "0",
                   "--precision", precision]) as service:  # fmt: skip
-        load(service.port, path, bodies, 2)
         rate, bad = load(service.port, path, bodies, seconds)
         print(f"{case}: engine {own:.1f}/s, service {rate:.1f}/s ({rate / own:.0%}, bar 90%), "
               f"{bad} not answered", flush=True)  # fmt: skip
-        found = asyncio.run(steady(service.port, path, bodies, 50, 30))
-        failed = sum(status != 200 for status, _ in found)
-        print(f"{case}: 50/s for 30 s: {failed} of {len(found)} failed (bar 0)", flush=True)
+        print(f"{case}: the usual way {slow:.1f}/s ({slow_bad} not answered); the service is "
+              f"{rate / slow:.1f}x as fast (bar 8x at base)", flush=True)  # fmt: skip
+        alone, beside = asyncio.run(mixed(service.port, path, seconds))
+        print(f"{case}: p99 of short requests {1000 * alone:.0f} ms alone, {1000 * beside:.0f} ms "
+              f"beside large batches ({beside / alone:.1f}x, bar 2x)", flush=True)  # fmt: skip
         before = service.memory()
         counted = asyncio.run(crowd(service.port, path, bodies[0], 5000))
         time.sleep(2)
         print(f"{case}: 5,000 at once: {dict(counted)} (bar: 200 and 429 only), "
               f"memory {before:.0f} -> {service.memory():.0f} MB", flush=True)  # fmt: skip
-        alone, beside = asyncio.run(mixed(service.port, path, seconds))
-        print(f"{case}: p99 of short requests {1000 * alone:.0f} ms alone, {1000 * beside:.0f} ms "
-              f"beside large batches ({beside / alone:.1f}x, bar 2x)", flush=True)  # fmt: skip
-    with Running([sys.executable, __file__, "--usual", str(folder)]) as usual:
-        load(usual.port, "/predict", bodies, 2)
-        slow, bad = load(usual.port, "/predict", bodies, seconds)
-    print(f"{case}: the usual way {slow:.1f}/s ({bad} not answered); the service is "
-          f"{rate / slow:.1f}x as fast (bar 8x at base)", flush=True)  # fmt: skip
+        found = asyncio.run(steady(service.port, path, bodies, 50, 30))
+        failed = sum(status != 200 for status, _ in found)
+        slowest = max(taken for _, taken in found)
+        print(f"{case}: 50/s for 30 s: {failed} of {len(found)} failed (bar 0), the slowest took "
+              f"{slowest:.1f} s", flush=True)  # fmt: skip
 
 
 def main() -> None:
@@ -258,14 +287,23 @@ def main() -> None:
     parser.add_argument("--case", action="append", choices=["albert-mini", "albert-base"])
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--precision", default="int8")
+    parser.add_argument("--models", type=Path, help="keep the models here")
     parser.add_argument("--engine", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--usual", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--clients", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("-d", help=argparse.SUPPRESS)
+    parser.add_argument("address", nargs="?", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
+    if chosen.clients:
+        lines, path = chosen.clients
+        port, bodies = int(chosen.address.rsplit(":", 1)[1]), Path(lines).read_text().splitlines()
+        return asyncio.run(run_clients(port, path, bodies, float(chosen.d.rstrip("s"))))
     if chosen.engine:
         return run_engine(chosen.engine, chosen.precision, chosen.seconds)
     if chosen.usual:
         return run_usual(chosen.usual)
     with tempfile.TemporaryDirectory() as scratch:
+        scratch = chosen.models or scratch
         for case in chosen.case or ["albert-mini", "albert-base"]:
             compare(case, chosen.precision, chosen.seconds, Path(scratch))
     return None

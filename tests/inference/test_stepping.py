@@ -19,6 +19,7 @@ from litebert.base.errors import ClosedError, DeadlineError, SettingsError
 from litebert.base.runtime import memory_now
 from litebert.inference.engine import Engine
 from litebert.inference.jobs import run_job
+from litebert.inference.scheduler import LONG
 from litebert.inference.stepping import Progress, Stepper, run_stepwise
 from tests.inference.engines import open_small, write_model
 from tests.tasks.small import sentence
@@ -178,6 +179,28 @@ def test_a_large_batch_does_not_starve_a_short_text(tmp_path: Path) -> None:
     assert not large.done()
     assert len(large.result(60)) == 500
     engine.close()
+
+
+def test_short_texts_do_not_go_beside_long_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_small(tmp_path, max_length=250, max_position_embeddings=256)
+    steps: list[list[int]] = []
+    step = Stepper.step
+
+    def noted(self: Stepper) -> Any:
+        steps.append([unit.tokens for unit in self.units()])
+        return step(self)
+
+    monkeypatch.setattr(Stepper, "step", noted)
+    with _Held(engine):
+        large = engine.submit([sentence(n, 200) for n in range(6)])
+        short = engine.submit("w1q")
+    short.result(30)
+    assert not large.done()
+    large.result(30)
+    engine.close()
+    assert all(max(tokens) <= LONG or min(tokens) > LONG for tokens in steps)
 
 
 def test_a_mistake_of_ours_reaches_the_caller(

@@ -5,6 +5,7 @@ Run with `make browser`, which installs what it needs: Debian's chromium, axe-co
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -43,7 +44,11 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service,
             f'"time": {{"progress": {step / 40}, "tokens_per_second": 900}}}}'
             for step in range(1, 40)
         ]
-        (folder / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+        evaluation = {"kind": "evaluation", "loss": {"masked_lm": 6.5}, "step": 39, "tokens": 3900,
+                      "sample": "the [ferry] crossed the [river≠sea]"}  # fmt: skip
+        content = [*lines, *([json.dumps(evaluation)] if number else [])]
+        (folder / "metrics.jsonl").write_text("\n".join(content) + "\n")
+    (runs / "run-1" / "warnings.txt").write_text("the loss is no better than chance\n")
     found = start(
         f"exact={folders['tuned']}@fp32", f"small={folders['tuned']}@int8",
         f"pretrained={folders['pretrained']}@fp32", "--runs", runs,
@@ -137,6 +142,54 @@ def test_what_is_shown_is_what_python_says(browser: Any, service: tuple[Service,
     assert again.get_by_label("Text", exact=True).input_value() == text
     page.get_by_role("button", name="Copy as curl").click()
     assert text in page.locator("pre").inner_text()
+    visitor.check()
+
+
+def test_layers_search_and_design_are_what_python_says(
+    browser: Any, service: tuple[Service, Path]
+) -> None:
+    visitor = Visitor(browser, service[0], "wide", "light")
+    engine, text = litebert.Engine(service[1], "fp32"), sentence(4, 6)
+    page = visitor.open("layers", f"model=exact&text={text.replace(' ', '+')}&layer=2&head=2")
+    page.wait_for_selector("table.heat")
+    last = engine.predict(text)
+    said = f"{last.label} ({100 * max(last.probabilities.values()):.1f} %)"
+    assert page.get_by_text(f"After the last layer: {said}.").count() == 1
+    assert page.locator("table.heat tbody tr").count() == len(text.split()) + 2
+    assert page.get_by_text("Attention of layer 2 of 3, head 2").count() == 1  # as the link says
+    page.get_by_role("button", name="head 1").click()
+    assert page.url.endswith("head=1")
+    lines = [sentence(number) for number in range(5)]
+    visitor.open("search", f"model=exact&question={text}&lines=" + "%0A".join(lines))
+    page.wait_for_selector(".bar.long.first")
+    asked, *others = engine.embed([text, *lines], normalize=True)
+    best = max(range(5), key=lambda place: float(asked @ others[place]))
+    assert page.locator(".bar.long .name").first.inner_text() == lines[best]
+    assert page.locator(".bar.long .value").first.inner_text() == f"{asked @ others[best]:.3f}"
+    visitor.open("design", "num_hidden_layers=24&hidden_size=1024&num_attention_heads=16")
+    (plan,) = litebert.plan(["albert-large"])
+    page.wait_for_selector(f".verdict:has-text('{plan.parameters['total']:,} parameters')")
+    page.get_by_role("button", name="bert-base", exact=True).click()
+    page.wait_for_selector(".verdict:has-text('109,')")
+    assert "sharing=none" in page.url
+    visitor.check()
+
+
+def test_order_compare_and_runs(browser: Any, service: tuple[Service, Path]) -> None:
+    visitor = Visitor(browser, service[0], "wide", "light")
+    page = visitor.open("order", "first=w1q+w2q&second=w3q")
+    before = page.locator(".panel[aria-live] .value").all_inner_texts()
+    page.get_by_role("button", name="Swap").click()
+    page.wait_for_function("new URLSearchParams(location.hash.split('?')[1]).get('first') == 'w3q'")
+    assert len(before) == 2
+    page = visitor.open("compare", "left=exact&right=small&text=w1q+w2q")
+    page.wait_for_selector(".verdict:has-text('answer')")
+    assert page.locator("h3").all_inner_texts() == ["exact · fp32", "small · int8"]
+    page = visitor.open("runs", "runs=run-0|run-1")
+    page.wait_for_selector("svg .curve >> nth=1")
+    assert page.get_by_text("39 steps").count() == 2
+    assert page.locator(".problem").inner_text() == "the loss is no better than chance"
+    assert page.locator(".wrong s").inner_text() == "river"
     visitor.check()
 
 

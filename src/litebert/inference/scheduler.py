@@ -1,9 +1,14 @@
-"""Requests of many callers through one encoder: a queue, and a thread that steps.
+"""Requests of many callers through one encoder: queues, and a thread that steps.
 
-Order: a unit's turn is its arrival plus the time that its request's tokens up to and including it
-take. So short texts go before long ones that came a little earlier, a large batch is cut into
-slices between which others get their turn, and nobody starves: turns are fixed at arrival, and
-later arrivals get later turns.
+Two lanes: short texts do not go through the layers beside long ones, whose steps take many times as
+long as theirs. Between two steps the lane goes on that had less of the time, where the short one's
+seconds count for less; so a short text waits for one step of a long one at most, and long ones
+always get their share.
+
+Order within a lane: a unit's turn is its arrival plus the time that its request's tokens up to and
+including it take. So short texts go before long ones that came a little earlier, a large batch is
+cut into slices between which others get their turn, and nobody starves: turns are fixed at arrival,
+and later arrivals get later turns.
 
 Every request is answered, refused or cancelled exactly once. A deadline is refused with a
 DeadlineError as soon as it has passed, wherever the request is.
@@ -27,6 +32,9 @@ from litebert.inference.stepping import Progress, Stepper, Unit
 from litebert.model.model import Model
 
 SHORT = 64  # tokens; a text of so many joins even where the step is full
+LONG = 128  # tokens; texts of more go in a lane of their own
+LONG_STEP = 512  # tokens of a step in that lane, unless one text has more
+SHORT_SHARE = 3  # seconds of the short lane that count as one
 SECONDS_PER_TOKEN = 1e-4  # before the first step was timed
 FORGETTING = 0.1  # of the running mean of a token's time
 
@@ -54,13 +62,46 @@ class _Request(Progress):
             self.future.set_exception(error)
 
 
+@dataclass(eq=False)
+class _Lane:
+    """Units that go through the layers together, and those that wait to join them."""
+
+    model: Model
+    step_tokens: int
+    share: float = 1.0
+    queue: list[tuple[float, int, Unit]] = field(default_factory=list)  # turn; number; unit
+    used: float = 0.0  # seconds, by the share
+
+    def __post_init__(self) -> None:
+        self.stepper = Stepper(self.model)
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self.queue or self.stepper.tokens)
+
+    def clear(self) -> None:
+        self.queue.clear()
+        self.stepper = Stepper(self.model)
+
+    def next(self, taken: int) -> Unit | None:
+        """The unit whose turn it is, if there is room for it beside so many tokens."""
+        if not self.queue or not self.stepper.takes_more:
+            return None
+        unit = self.queue[0][-1]
+        room = self.step_tokens * (2 if unit.tokens <= SHORT else 1)
+        if taken and taken + unit.tokens > room:
+            return None
+        heapq.heappop(self.queue)
+        return unit
+
+
 class Scheduler:
-    """One queue and one worker thread, started with the first request."""
+    """Two lanes and one worker thread, started with the first request."""
 
     def __init__(self, model: Model, computing: threading.Lock, step_tokens: int) -> None:
-        self._model, self._computing, self._step_tokens = model, computing, step_tokens
-        self._stepper = Stepper(model)
-        self._queue: list[tuple[float, int, Unit]] = []  # turn; number, as first come; unit
+        self._model, self._computing = model, computing
+        self._short = _Lane(model, step_tokens, SHORT_SHARE)
+        self._long = _Lane(model, min(step_tokens, LONG_STEP))
         self._deadlines: list[tuple[float, int, _Request]] = []
         self._cancelled: deque[_Request] = deque()
         self._changed = threading.Condition()
@@ -115,7 +156,10 @@ class Scheduler:
             tokens += unit.tokens
             self._number += 1
             turn = now + tokens * self._seconds_per_token
-            heapq.heappush(self._queue, (turn, self._number, unit))
+            lane = self._short if unit.tokens <= LONG else self._long
+            if not lane.is_busy:  # what it did not use is not saved up
+                lane.used = max(self._short.used, self._long.used)
+            heapq.heappush(lane.queue, (turn, self._number, unit))
         self.queued_tokens += tokens
 
     # --------------------------------------------------------------------------- the worker
@@ -124,24 +168,32 @@ class Scheduler:
     def _work(self) -> None:
         while True:
             with self._changed:
-                while not self._queue and not self._stepper.tokens and not self._closed:
+                while not self._busy() and not self._closed:
                     self._changed.wait()
                 self._weed()
-                joining, stepper = self._next(), self._stepper
-                if not joining and not stepper.tokens:
-                    if self._closed and not self._queue:
+                busy = self._busy()
+                if not busy:
+                    if self._closed:
                         return
                     continue
-            self._advance(stepper, joining)
+                lane = min(busy, key=lambda lane: lane.used)
+                joining, stepper = self._next(lane), lane.stepper
+            if joining or stepper.tokens:
+                self._advance(lane, stepper, joining)
 
-    def _advance(self, stepper: Stepper, joining: list[Unit]) -> None:
+    def _busy(self) -> list[_Lane]:
+        return [lane for lane in (self._short, self._long) if lane.is_busy]
+
+    def _advance(self, lane: _Lane, stepper: Stepper, joining: list[Unit]) -> None:
         try:
             with self._computing:
                 began = time.monotonic()
                 stepper.admit(joining)
                 tokens = stepper.tokens
                 done = stepper.step()
-                self._time(tokens, time.monotonic() - began)
+                seconds = time.monotonic() - began
+                lane.used += seconds / lane.share
+                self._time(tokens, seconds)
         except Exception as error:  # of ours, or memory: nobody may wait forever
             with self._changed:
                 self._refuse_all(error)
@@ -163,16 +215,11 @@ class Scheduler:
         found = layers * seconds / tokens
         self._seconds_per_token += FORGETTING * (found - self._seconds_per_token)
 
-    def _next(self) -> list[Unit]:
+    def _next(self, lane: _Lane) -> list[Unit]:
         """The units whose turn it is, as far as there is room."""
         joining: list[Unit] = []
-        tokens = self._stepper.tokens
-        while self._queue and self._stepper.takes_more:
-            unit = self._queue[0][-1]
-            room = self._step_tokens * (2 if unit.tokens <= SHORT else 1)
-            if tokens and tokens + unit.tokens > room:
-                break
-            heapq.heappop(self._queue)
+        tokens = lane.stepper.tokens
+        while (unit := lane.next(tokens)) is not None:
             self.queued_tokens -= unit.tokens
             if unit.progress in self._live:
                 joining.append(unit)
@@ -190,14 +237,15 @@ class Scheduler:
         for request in self._live.intersection(gone):
             self._live.discard(request)
             request.refuse(DeadlineError("not answered by its deadline; allow more time"))
-        if any(unit.progress not in self._live for unit in self._stepper.units()):
-            self._stepper.drop(lambda unit: unit.progress not in self._live)
+        for lane in (self._short, self._long):
+            if any(unit.progress not in self._live for unit in lane.stepper.units()):
+                lane.stepper.drop(lambda unit: unit.progress not in self._live)
 
     def _refuse_all(self, error: Exception) -> None:
         for request in self._live:
             request.refuse(error)
         self._live.clear()
-        self._queue.clear()
+        self._short.clear()
+        self._long.clear()
         self._deadlines.clear()
         self.queued_tokens = 0
-        self._stepper = Stepper(self._model)

@@ -17,6 +17,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
         404: "No such model, or it has no such head",
         408: "The request came too slowly",
         413: "The body is too large",
+        415: "The body is not sent as JSON",
         422: "A field is wrong; `param` names it",
         429: "Overloaded; Retry-After says when to come back",
         503: "Warming up, or stopping",

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from litebert.serving import compatible, pages, routes, tools
+from litebert.serving.direct import Direct, invalid
 from litebert.serving.gate import Door, Gate
 from litebert.serving.monitoring import Monitoring
 from litebert.serving.problems import Problem, response_to
@@ -28,14 +29,13 @@ def create_app(
     )  # fmt: skip
     app.state.models, app.state.door, app.state.runs = models, door, runs
     app.state.monitoring = monitoring
-    for router in (
-        routes.router, tools.router, compatible.openai, compatible.tei, pages.health, pages.router,
-    ):  # fmt: skip
+    asked = (routes.router, tools.router, compatible.openai, compatible.tei)
+    for router in (*asked, pages.health, pages.router):
         app.include_router(router)
     app.add_exception_handler(Problem, _problem)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
-    return Gate(app, door, monitoring)
+    return Gate(Direct(app, asked), door, monitoring)
 
 
 async def _problem(request: Request, error: Exception) -> Response:
@@ -44,18 +44,15 @@ async def _problem(request: Request, error: Exception) -> Response:
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
-    """The first thing that is wrong, with the field's name; what was sent is not repeated."""
+    """A path or a query; bodies are looked at in direct.py."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    if first["type"] in ("json_invalid", "json_type"):
-        return response_to(Problem(400, "the body is not JSON"), request.url.path)
-    steps = [str(step) for step in first["loc"] if step not in ("body", "query", "path")]
-    field = ".".join(steps)[:200] or None
-    message = str(first["msg"])[:200]
-    said = f"{field}: {message}" if field else message
-    return response_to(Problem(422, said, field), request.url.path)
+    steps = [step for step in first["loc"] if step not in ("body", "query", "path")]
+    return response_to(invalid(steps, str(first["msg"])), request.url.path)
 
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return response_to(Problem(error.status_code, str(error.detail)), request.url.path)
+    response = response_to(Problem(error.status_code, str(error.detail)), request.url.path)
+    response.headers.update(error.headers or {})  # which methods a path allows
+    return response

@@ -7,14 +7,23 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field
 
-Text = Annotated[str, StringConstraints(strict=True)]
-Texts = Text | Annotated[list[Text], Field(min_length=1)]
+from litebert.serving.schemas import MOST_INPUTS, Text
+
+Some = Annotated[list[Text], Field(min_length=1, max_length=MOST_INPUTS, fail_fast=True)]
+Texts = Text | Some
+OneOrTwo = Annotated[list[Text], Field(min_length=1, max_length=2)]
 Direction = Literal["Left", "Right", "left", "right"]
 
 
-class OpenAIEmbeddingsRequest(BaseModel):
+class Lenient(BaseModel):
+    """Values must be of their type, but may have company."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class OpenAIEmbeddingsRequest(Lenient):
     """POST /v1/embeddings"""
 
     input: Texts
@@ -47,7 +56,7 @@ class OpenAIEmbeddings(BaseModel):
     usage: OpenAIUsage
 
 
-class TEIOptions(BaseModel):
+class TEIOptions(Lenient):
     """What text-embeddings-inference's requests have in common."""
 
     truncate: bool | None = None
@@ -64,7 +73,11 @@ class TEIEmbedRequest(TEIOptions):
 class TEIPredictRequest(TEIOptions):
     """POST /predict: a text, a list of texts, or a list of lists of one or two texts."""
 
-    inputs: Text | list[Text] | list[list[Text]]
+    inputs: (
+        Text
+        | Some
+        | Annotated[list[OneOrTwo], Field(min_length=1, max_length=MOST_INPUTS, fail_fast=True)]
+    )
     raw_scores: bool = False
 
 
@@ -72,19 +85,19 @@ class TEIRerankRequest(TEIOptions):
     """POST /rerank"""
 
     query: Text
-    texts: Annotated[list[Text], Field(min_length=1)]
+    texts: Some
     raw_scores: bool = False
     return_text: bool = False
 
 
-class TEISimilarityInputs(BaseModel):
+class TEISimilarityInputs(Lenient):
     """One sentence against several."""
 
     source_sentence: Text
-    sentences: Annotated[list[Text], Field(min_length=1)]
+    sentences: Some
 
 
-class TEISimilarityRequest(BaseModel):
+class TEISimilarityRequest(Lenient):
     """POST /similarity"""
 
     inputs: TEISimilarityInputs

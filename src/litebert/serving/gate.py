@@ -8,16 +8,16 @@ texts say, and neither does the log.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hmac
-import json
 import logging
 import re
 import time
-import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
+from random import getrandbits
 from typing import Any
+
+from starlette.requests import ClientDisconnect
 
 from litebert.serving.limits import Limits
 from litebert.serving.monitoring import Monitoring
@@ -28,6 +28,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
+HANG_UP = "litebert.hang_up"  # in the scope: what to call when the connection is lost
 CLIENT_CLOSED = 499  # in metrics and the log: the client went away
 REQUEST_ID = re.compile(rb"[\w.-]{1,64}")
 OPEN_ROUTES = ("/health/", "/playground/")  # no key is asked there: they tell nothing
@@ -106,11 +107,9 @@ class _Visit:
         self.gate, self.scope, self._receive, self._send = gate, scope, receive, send
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         given = self.headers.get(b"x-request-id", b"")
-        fits = REQUEST_ID.fullmatch(given)
-        self.id = given if fits else uuid.uuid4().hex.encode()
-        scope.setdefault("state", {})["request_id"] = self.id.decode()
+        self.id = given if given and REQUEST_ID.fullmatch(given) else b"%032x" % getrandbits(128)
         self.status, self.taken, self.began = 0, 0, time.perf_counter()
-        self.started, self.complete = False, asyncio.Event()
+        self.started = self.complete = self.gone = False
 
     @property
     def path(self) -> str:
@@ -120,43 +119,41 @@ class _Visit:
         """Let the request in, or say why not."""
         door, is_open = self.gate.door, self._is_open()
         entered = False
+        self._watch()
         try:
             if not is_open:
                 door.check_key(self.headers)
                 self._check_size()
                 door.enter()
                 entered = True
-            await self._answered()
+            await self.gate.app(self.scope, self.receive, self.send)
         except Problem as problem:
             await self._refuse(problem)
+        except asyncio.CancelledError:
+            if not self.gone:
+                raise
+            self.status = CLIENT_CLOSED
+        except ClientDisconnect:
+            self.status = CLIENT_CLOSED
         except Exception:
             log.exception("request %s failed", self.id.decode())
             await self._refuse(Problem(500, "an error of ours; the log has more under this id"))
         finally:
+            self.scope.pop(HANG_UP, None)  # no circle of references is left behind
             if entered:
                 door.leave()
             self._note()
 
-    async def _answered(self) -> None:
-        """Run the application; when the client goes away before it is done, stop it."""
-        answer = asyncio.ensure_future(self.gate.app(self.scope, self.receive, self.send))
-        watch = asyncio.ensure_future(self._gone())
-        try:
-            await asyncio.wait((answer, watch), return_when=asyncio.FIRST_COMPLETED)
-            if not answer.done():
-                self.status = CLIENT_CLOSED
-                answer.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await answer
-        finally:
-            watch.cancel()
-            answer.cancel()
+    def _watch(self) -> None:
+        """When the client goes away before it is answered, stop; the listener calls this."""
+        task = asyncio.current_task()
+        assert task is not None
 
-    async def _gone(self) -> None:
-        """Returns when the client has closed the connection."""
-        await self.complete.wait()
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
+        def hang_up() -> None:
+            self.gone = True
+            task.cancel()
+
+        self.scope[HANG_UP] = hang_up
 
     def _is_open(self) -> bool:
         return self.path in OPEN_PAGES or self.path.startswith(OPEN_ROUTES)
@@ -172,17 +169,15 @@ class _Visit:
     async def receive(self) -> Message:
         """The body, piece by piece, not too slowly and not too much."""
         limits = self.gate.door.limits
-        if self.complete.is_set():  # the watcher waits for the end of the connection
-            await asyncio.Event().wait()
         left = limits.body_seconds - (time.perf_counter() - self.began)
         try:
-            message = await asyncio.wait_for(self._receive(), max(left, 0.001))
+            async with asyncio.timeout(None if self.complete else max(left, 0.001)):
+                message = await self._receive()
         except TimeoutError:
             raise Problem(408, f"no whole request within {limits.body_seconds:g} s") from None
         if message["type"] == "http.request":
             self.taken += len(message.get("body", b""))
-            if not message.get("more_body", False):
-                self.complete.set()
+            self.complete = not message.get("more_body", False)
             if self.taken > limits.body_bytes:
                 raise Problem(413, f"a body of more than {limits.body_bytes:,} bytes")
         return message
@@ -191,17 +186,24 @@ class _Visit:
         """The response, with our headers."""
         if message["type"] == "http.response.start":
             self.started, self.status = True, message["status"]
-            extra = [*HEADERS, (b"x-request-id", self.id)]
-            message = {**message, "headers": [*message["headers"], *extra]}
+            more = [*message["headers"], *HEADERS, (b"x-request-id", self.id)]
+            if self.gate.door.stopping or self._leaves_much_unread():
+                more.append((b"connection", b"close"))
+            message = {**message, "headers": more}
         await self._send(message)
 
     async def _refuse(self, problem: Problem) -> None:
         if self.started:
             return
-        response = response_to(problem, self.path)
-        if not self.complete.is_set() and self.scope["method"] in ("POST", "PUT", "PATCH"):
-            response.headers["connection"] = "close"  # what is left of the body is not read
-        await response(self.scope, self._receive, self.send)
+        await response_to(problem, self.path)(self.scope, self._receive, self.send)
+
+    def _leaves_much_unread(self) -> bool:
+        """Whether the rest of the body, which nobody wants, is long or of unknown length."""
+        if self.complete or not self.headers.keys() & {b"content-length", b"transfer-encoding"}:
+            return False
+        length = self.headers.get(b"content-length", b"")
+        small = length.isdigit() and len(length) < 9
+        return not small or int(length) > self.gate.door.limits.body_bytes
 
     def _note(self) -> None:
         seconds = time.perf_counter() - self.began
@@ -219,33 +221,3 @@ def route_of(scope: Message) -> str:
     """The route's pattern, so that metrics have few names; "none" for unknown paths."""
     route = scope.get("route")
     return getattr(route, "path", "none")
-
-
-class LineFormatter(logging.Formatter):
-    """`request id=… method=… …`"""
-
-    def format(self, record: logging.LogRecord) -> str:
-        fields = getattr(record, "fields", {})
-        said = " ".join(f"{name}={_plain(value)}" for name, value in fields.items())
-        stamp = self.formatTime(record, "%Y-%m-%dT%H:%M:%S")
-        text = f"{stamp} {record.levelname.lower()} {record.getMessage()} {said}".rstrip()
-        return text + ("\n" + self.formatException(record.exc_info) if record.exc_info else "")
-
-
-class JSONFormatter(logging.Formatter):
-    """A JSON object a line."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        content = {
-            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S"),
-            "level": record.levelname.lower(), "event": record.getMessage(),
-            **getattr(record, "fields", {}),
-        }  # fmt: skip
-        if record.exc_info:
-            content["exception"] = self.formatException(record.exc_info)
-        return json.dumps(content)
-
-
-def _plain(value: Any) -> str:
-    text = str(value)
-    return text if re.fullmatch(r"[\w./:-]+", text) else json.dumps(text)

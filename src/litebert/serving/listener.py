@@ -14,10 +14,13 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from litebert.base.errors import SettingsError
-from litebert.serving.gate import Gate
+from litebert.serving.gate import HANG_UP, Gate
+from litebert.serving.limits import Limits
 
 BACKLOG = 8192  # connections that may wait to be accepted
-FILES_APART = 256  # open files that are no connections
+HEADER_BYTES = 65_536  # of a request's first line and headers
+FRAMING = 8  # a chunked body may take so many times its bytes on the wire
+TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n"
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -60,19 +63,78 @@ class _Server(uvicorn.Server):
         await self._listening()
 
 
-def protocol_with(header_seconds: float) -> type[HttpToolsProtocol]:
-    """Connections that are closed when the first request's headers do not come in time."""
+def protocol_with(limits: Limits) -> type[HttpToolsProtocol]:
+    """Connections that neither dawdle nor send headers without end, nor leave answers unread."""
 
     class Punctual(HttpToolsProtocol):
+        late: asyncio.TimerHandle | None = None  # while a request is on its way to us
+        received = 0  # bytes of that request
+        running: Any = None  # the request that is being answered; `cycle` is the newest
+
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self.loop.call_later(header_seconds, self._check)
+            self.expect()
 
-        def _check(self) -> None:
-            if self.cycle is None and not self.transport.is_closing():
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            self.arrived()
+            if self.running is not None and not self.running.response_complete:
+                self.running.disconnected = True  # uvicorn says it of the newest only
+                self.running.scope.get(HANG_UP, _nothing)()
+
+        def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+            self.running = cycle
+            super()._start_asgi_task(cycle, app)
+
+        def data_received(self, data: bytes) -> None:
+            if self.late is None:
+                self.expect()
+            self.received += len(data)
+            super().data_received(data)
+            # The parser keeps an unfinished header, however long, and all that follow a body.
+            headers_only = self.scope is None or "method" not in self.scope
+            most = HEADER_BYTES if headers_only else HEADER_BYTES + FRAMING * limits.body_bytes
+            if self.late is not None and self.received > most and not self.transport.is_closing():
+                self.transport.write(TOO_LARGE)
                 self.transport.close()
 
+        def on_message_complete(self) -> None:
+            super().on_message_complete()
+            self.arrived()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if left := self.transport.get_write_buffer_size():
+                self.loop.call_later(limits.body_seconds, self.abandon, left)
+
+        def expect(self) -> None:
+            """A request is on its way, and has so many seconds."""
+            self.late = self.loop.call_later(limits.header_seconds, self.check)
+
+        def arrived(self) -> None:
+            """It is here."""
+            self.received = 0
+            if self.late is not None:
+                self.late.cancel()
+                self.late = None
+
+        def check(self) -> None:
+            """Time is up; one whose answer is on its way is looked after by the gate."""
+            if self.cycle is not None and not self.cycle.response_complete:
+                self.expect()
+            elif not self.transport.is_closing():
+                self.transport.close()
+
+        def abandon(self, left: int) -> None:
+            """Answers that nobody reads are not kept."""
+            if self.transport.get_write_buffer_size() >= left:
+                self.transport.abort()
+
     return Punctual
+
+
+def _nothing() -> None:
+    pass
 
 
 def listen(gate: Gate, listener: socket.socket, listening: Callable[[], Awaitable[None]]) -> None:
@@ -80,7 +142,7 @@ def listen(gate: Gate, listener: socket.socket, listening: Callable[[], Awaitabl
     allow_many_files()
     limits = gate.door.limits
     config = uvicorn.Config(
-        gate, http=protocol_with(limits.header_seconds), ws="none", lifespan="off",
+        gate, http=protocol_with(limits), ws="none", lifespan="off",
         log_config=None, access_log=False, server_header=False, backlog=BACKLOG,
         timeout_graceful_shutdown=int(limits.stop_seconds) + 1, timeout_keep_alive=15,
         loop="uvloop",
@@ -88,10 +150,19 @@ def listen(gate: Gate, listener: socket.socket, listening: Callable[[], Awaitabl
     server = _Server(config, listening)
 
     async def run() -> None:
-        def stop() -> None:
-            gate.door.stopping = True
+        async def finish() -> None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(gate.door.empty.wait(), limits.stop_seconds)
             server.should_exit = True
 
+        def stop() -> None:
+            # Until the last answer is given, whoever comes is told so, and not cut off.
+            if gate.door.stopping:  # asked twice: now
+                server.should_exit = server.force_exit = True
+            gate.door.stopping = True
+            finishing.append(asyncio.ensure_future(finish()))
+
+        finishing: list[asyncio.Future[None]] = []  # so that it is not collected
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop)
         await server.serve([listener])

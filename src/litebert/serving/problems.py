@@ -11,12 +11,12 @@ from starlette.responses import Response
 # text-embeddings-inference's clients expect its own form on its own routes.
 TEI_ROUTES = frozenset({"/embed", "/predict", "/rerank", "/similarity"})
 TEI_TYPES = {
-    413: "Validation", 422: "Validation", 400: "Validation", 404: "Validation", 401: "Unauthorized",
-    429: "Overloaded", 503: "Unhealthy", 504: "Overloaded",
+    413: "Validation", 415: "Validation", 422: "Validation", 400: "Validation", 404: "Validation",
+    401: "Unauthorized", 429: "Overloaded", 503: "Unhealthy", 504: "Overloaded",
 }  # fmt: skip
 TYPES = {
     400: "malformed", 401: "unauthorized", 404: "not_found", 405: "method_not_allowed",
-    408: "request_timeout", 411: "length_required", 413: "body_too_large", 422: "invalid",
+    408: "request_timeout", 413: "body_too_large", 415: "unsupported_media_type", 422: "invalid",
     429: "overloaded", 500: "internal", 503: "unavailable", 504: "deadline_exceeded",
 }  # fmt: skip
 

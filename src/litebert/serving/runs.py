@@ -1,7 +1,8 @@
 """Training runs for the playground: which there are, and the lines of their metrics.jsonl.
 
-Files are only read, and only those that are called metrics.jsonl below the folder that the service
-was given; a run is asked for by a name from the list, never by a path.
+Files are only read, and only those that are called metrics.jsonl, and warnings.txt beside them,
+below the folder that the service was given; a run is asked for by a name from the list, never by a
+path.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from typing import Any
 from litebert.serving.problems import Problem
 from litebert.serving.schemas import RunLines, RunList, RunRow
 
-METRICS = "metrics.jsonl"
+METRICS, WARNINGS = "metrics.jsonl", "warnings.txt"
 DEEPEST = 4  # folders below the one that is watched
 MOST_RUNS = 200
 MOST_BYTES = 4_000_000  # of one answer
+MOST_WARNINGS, MOST_WARNING_BYTES = 20, 20_000
 
 
 def list_runs(folder: Path | None) -> RunList:
@@ -46,7 +48,16 @@ def read_run(folder: Path | None, name: str, offset: int) -> RunLines:
         begin = stream.tell() - len(content)
     whole = content[: content.rfind(b"\n") + 1]
     lines = [line for line in map(_parsed, whole.splitlines()) if line is not None]
-    return RunLines(name=name, offset=begin + len(whole), lines=lines)
+    warnings = _warnings(paths[name].with_name(WARNINGS))
+    return RunLines(name=name, offset=begin + len(whole), lines=lines, warnings=warnings)
+
+
+def _warnings(path: Path) -> list[str]:
+    if not path.is_file():
+        return []
+    with path.open("rb") as stream:
+        content = stream.read(MOST_WARNING_BYTES)
+    return content.decode(errors="replace").splitlines()[:MOST_WARNINGS]
 
 
 def _metrics_files(folder: Path) -> list[Path]:

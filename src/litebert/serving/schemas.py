@@ -7,13 +7,14 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 Text = Annotated[str, StringConstraints(strict=True)]
+MOST_WORDS = 100_000
 Few = Annotated[int, Field(ge=1, le=100)]
 
 
 class Strict(BaseModel):
     """Unknown keys are refused, so that a misspelt option is noticed."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
 
 class PairInput(Strict):
@@ -26,7 +27,7 @@ class PairInput(Strict):
 class WordsInput(Strict):
     """A sentence that is split into words already, to be tagged."""
 
-    words: Annotated[list[Text], Field(min_length=1)]
+    words: Annotated[list[Text], Field(min_length=1, max_length=MOST_WORDS, fail_fast=True)]
 
 
 class QuestionInput(Strict):
@@ -39,12 +40,16 @@ class QuestionInput(Strict):
 class OptionsInput(Strict):
     """Options to choose from, perhaps with a question and a passage."""
 
-    options: Annotated[list[Text], Field(min_length=2)]
+    options: Annotated[list[Text], Field(min_length=2, max_length=MOST_WORDS, fail_fast=True)]
     question: Text = ""
     passage: Text = ""
 
 
 Input = Text | PairInput | WordsInput | QuestionInput | OptionsInput
+# The service's own limit is smaller; this one is known before all of the list was looked at.
+MOST_INPUTS = 10_000
+Inputs = Annotated[list[Input], Field(max_length=MOST_INPUTS, fail_fast=True)]
+Texts = Annotated[list[Text], Field(max_length=MOST_INPUTS, fail_fast=True)]
 
 
 class Options(Strict):
@@ -67,13 +72,13 @@ class Options(Strict):
 class PredictRequest(Options):
     """What to predict for; the form of an input follows from the model's task."""
 
-    inputs: Input | list[Input]
+    inputs: Input | Inputs
 
 
 class TextsRequest(Options):
     """One text or several."""
 
-    inputs: Text | list[Text]
+    inputs: Text | Texts
 
 
 class EmbedRequest(TextsRequest):
@@ -238,6 +243,8 @@ class Design(BaseModel):
     """What a shape costs."""
 
     name: str
+    shape: DesignRequest
+    paper_parameters: int | None = Field(description="as Table 1 of the ALBERT paper rounds them")
     parameters: dict[str, int] = Field(description="total, and by part")
     flops_per_token: float = Field(description="of the forward pass")
     memory_fp32: int = Field(description="bytes of weights")
@@ -270,3 +277,4 @@ class RunLines(BaseModel):
     name: str
     offset: int = Field(description="where to go on")
     lines: list[dict[str, Any]]
+    warnings: list[str] = Field(description="what the run's health checks found")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
-import logging
 import stat
 import sys
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from litebert.base.errors import FileError, MissingExtraError, SettingsError
 from litebert.base.settings import parse_overrides
 from litebert.inference.engine import Engine
-from litebert.model.folder import MODEL, find_model_folder
+from litebert.model.folder import CONFIG, MODEL, find_model_folder
 from litebert.tasks.readers.text_file import Say, quiet
 
 if TYPE_CHECKING:
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PRECISIONS = ("auto", "fp32", "bf16", "int8")
-LOG_FORMATS = ("lines", "json")
+# Python hands its lock from thread to thread at most so often. With its own 5 ms the thread that
+# computes waits for the event loop between two layers for as long as a layer takes.
+SWITCH_SECONDS = 0.0005
 WARM_UP_TEXT = "The ferry was late, but the crossing was calm."
 
 
@@ -82,6 +84,7 @@ def serve(
     from litebert.serving.gate import Door
     from litebert.serving.limits import Limits
     from litebert.serving.listener import bind, listen
+    from litebert.serving.logs import set_up_log
     from litebert.serving.monitoring import Monitoring
     from litebert.serving.served import ServedModel
 
@@ -89,7 +92,8 @@ def serve(
     wanted = _wanted(models, precision)
     keys = () if api_key_file is None else read_keys(Path(api_key_file))
     watched = None if runs is None else _folder(Path(runs))
-    _set_up_log(log_format)
+    set_up_log(log_format)
+    sys.setswitchinterval(SWITCH_SECONDS)
     listener = bind(host, port)
     monitoring, door = Monitoring(), Door(limits, keys)
     served: dict[str, ServedModel] = {}
@@ -102,9 +106,13 @@ def serve(
         say(f"warning: {host} can be reached from outside, and no key is asked (--api-key-file)")
 
     async def listening() -> None:
+        say(f"listening: {address}/")
+
         async def warm_up() -> None:
             for model in served.values():
                 await asyncio.to_thread(warm, model.engine)
+            gc.collect()
+            gc.freeze()  # what is there now stays: looking through it again would hold up requests
             door.ready = True
             say(f"ready: {address}/ (playground), {address}/docs (routes)")
             say(f"try: {example(address, next(iter(served.values())))}")
@@ -137,16 +145,20 @@ def example(address: str, model: ServedModel) -> str:
 
 def _wanted(models: Sequence[str | Path], precision: str) -> list[Wanted]:
     if not models:
-        raise SettingsError("name at least one model folder")
+        raise SettingsError("name at least one model folder, or --demo for one of film reviews")
     found: dict[str, Wanted] = {}
     for text in map(str, models):
         name, equals, rest = text.partition("=")
         folder, at, own = (rest if equals else text).rpartition("@")
+        if at and own not in PRECISIONS and Path(folder).is_dir() and not Path(text).exists():
+            raise SettingsError(f"{text}: {own!r} is no precision; {', '.join(PRECISIONS)} are")
         if not at or own not in PRECISIONS:
             folder, own = (rest if equals else text), precision
         path = find_model_folder(Path(folder))
         if not path.is_dir():
             raise FileError(f"{folder}: no such model folder")
+        if not (path / CONFIG).is_file():
+            raise FileError(f"{folder}: no model folder and no run; it has no {CONFIG}")
         resolved = path.resolve()
         shown = resolved.parent.name if resolved.name == MODEL else resolved.name
         name = name if equals else shown
@@ -189,16 +201,3 @@ def _check_extra() -> None:
         import uvloop  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(str(error.name), "serve", "litebert serve") from None
-
-
-def _set_up_log(log_format: str) -> None:
-    from litebert.serving.gate import JSONFormatter, LineFormatter
-
-    if log_format not in LOG_FORMATS:
-        raise SettingsError(f"--log-format {log_format}: choose {' or '.join(LOG_FORMATS)}")
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JSONFormatter() if log_format == "json" else LineFormatter())
-    for name in ("litebert.serving", "uvicorn.error"):
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(logging.INFO if name == "litebert.serving" else logging.WARNING)

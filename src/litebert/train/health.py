@@ -12,15 +12,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from math import sqrt
+from pathlib import Path
 from statistics import fmean, stdev
 from typing import Literal
 
+from litebert.base.files import read_bytes, write_atomic
 from litebert.corpus.statistics import lone_sentences
 from litebert.corpus.store import Store
 from litebert.train.callbacks import Callback, RunStarted
 from litebert.train.metrics import TrainingMetrics
 
 WARNING = "warning: "  # how every message begins
+WARNINGS, LARGEST = "warnings.txt", 2**20  # in a run's folder
 
 RECENT = 10  # lines that losses and waiting are averaged over
 MEMORY = 50  # lines that sentence pairs are judged by: their accuracy is noisy
@@ -79,6 +82,21 @@ def is_starved(fractions: Sequence[float]) -> bool:
 def enough_to_judge(lines: int, progress: float) -> bool:
     """Whether losses can be judged: ten lines, or at the end of a short run those there are."""
     return lines >= RECENT or (progress >= THE_END and lines >= FEWEST_AT_THE_END)
+
+
+class WarningsFile(Callback):
+    """Keeps the warnings of a run beside its metrics, once each, a line a warning."""
+
+    def __init__(self, run: Path) -> None:
+        self.path = run / WARNINGS
+
+    def on_message(self, message: str) -> None:
+        if not message.startswith(WARNING) or not self.path.parent.is_dir():
+            return
+        line = " ".join(message.removeprefix(WARNING).split())
+        known = read_bytes(self.path, LARGEST).decode().splitlines() if self.path.exists() else []
+        if line not in known:
+            write_atomic(self.path, "".join(f"{one}\n" for one in [*known, line]).encode())
 
 
 class HealthChecks(Callback):

@@ -45,7 +45,7 @@ from litebert.train.build import (
 from litebert.train.callbacks import Callback, CallbackList, RunStarted
 from litebert.train.checkpoint import Checkpoints, restore
 from litebert.train.distributed import DistributedGroup, join_group
-from litebert.train.health import HealthChecks, few_pairs
+from litebert.train.health import HealthChecks, WarningsFile, few_pairs
 from litebert.train.held_out import evaluate_batches, held_out_batches, show_predictions
 from litebert.train.initialization.corpus import initialize_from_corpus
 from litebert.train.initialization.tables import initialize_from_table
@@ -127,7 +127,7 @@ def pretrain(
         should_stop = held.enter_context(stop_requests())
         heard = CallbackList(callbacks if group.is_main else ())
         if group.is_main:
-            heard.callbacks.append(HealthChecks(heard.on_message))
+            heard.callbacks += [HealthChecks(heard.on_message), WarningsFile(Path(out))]
         changes, store = parse_overrides(overrides), Store(folders)
         if settings is None:
             chosen = None

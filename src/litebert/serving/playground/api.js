@@ -3,6 +3,10 @@
 const KEY = "litebert-api-key";
 export let lastRequest = null; // {method, path, body}
 
+export function forget() {
+  lastRequest = null;
+}
+
 export async function call(method, path, body, { remember = true } = {}) {
   if (remember) lastRequest = { method, path, body };
   const response = await fetch(path, {
@@ -41,8 +45,9 @@ export function asCurl({ method, path, body }) {
 }
 
 export function asPython({ method, path, body }) {
-  const json = body === undefined ? "" : `\n    data=json.dumps(${literal(body)}).encode(),\n    headers={"Content-Type": "application/json"},`;
-  return `import json, urllib.request\n\nrequest = urllib.request.Request(\n    ${JSON.stringify(location.origin + path)},${json}\n    method=${JSON.stringify(method)},\n)\nprint(json.load(urllib.request.urlopen(request)))`;
+  const key = sessionStorage.getItem(KEY) ? ', "Authorization": "Bearer " + os.environ["LITEBERT_API_KEY"]' : "";
+  const json = body === undefined ? "" : `\n    data=json.dumps(${literal(body)}).encode(),\n    headers={"Content-Type": "application/json"${key}},`;
+  return `import json, ${key ? "os, " : ""}urllib.request\n\nrequest = urllib.request.Request(\n    ${JSON.stringify(location.origin + path)},${json}\n    method=${JSON.stringify(method)},\n)\nprint(json.load(urllib.request.urlopen(request)))`;
 }
 
 function literal(value) {

@@ -14,19 +14,36 @@ function typeOf(schema) {
   return schema.const !== undefined ? JSON.stringify(schema.const) : schema.type ?? "anything";
 }
 
+// The fields of a schema; those of schemas within it, where it is a form of input, below.
 function fieldsOf(schema) {
   const found = resolve(schema);
   if (!found?.properties) return element("p", {}, typeOf(schema));
   return element("ul", {}, Object.entries(found.properties).map(([name, one]) =>
-    element("li", {}, element("code", {}, name), `: ${typeOf(one)}`,
-      found.required?.includes(name) ? "" : one.default !== undefined ? `, by default ${JSON.stringify(one.default)}` : "",
-      one.description ? ` — ${one.description}` : "")));
+    element("li", {}, element("code", {}, name), ` ${typeOf(one)}`,
+      found.required?.includes(name) ? element("strong", {}, " needed") : one.default != null ? `, by default ${JSON.stringify(one.default)}` : "",
+      one.description ? ` — ${one.description}` : "",
+      (one.anyOf ?? [one]).filter((part) => part.$ref).map((part) => element("div", {}, element("em", {}, typeOf(part)), fieldsOf(part))))));
 }
 
 const content = (part) => part?.content?.["application/json"]?.schema;
+const anchor = (method, path) => `${method}-${path.replace(/\W+/g, "-")}`;
 
-document.getElementById("routes").replaceChildren(...Object.entries(specification.paths).flatMap(([path, methods]) =>
-  Object.entries(methods).map(([method, route]) => element("section", { class: "panel" },
-    element("h3", {}, `${method.toUpperCase()} ${path}`), element("p", {}, route.description ?? route.summary ?? ""),
-    content(route.requestBody) ? element("div", {}, element("strong", {}, "Request"), fieldsOf(content(route.requestBody))) : null,
-    content(route.responses?.["200"]) ? element("div", {}, element("strong", {}, "Answer"), fieldsOf(content(route.responses["200"]))) : null))));
+function section(method, path, route) {
+  const asked = content(route.requestBody), answered = content(route.responses?.["200"]);
+  const errors = Object.entries(route.responses ?? {}).filter(([status]) => status !== "200").map(([status, one]) => `${status} ${one.description}`);
+  return element("section", { class: "panel", id: anchor(method, path) },
+    element("h3", {}, element("code", {}, `${method.toUpperCase()} ${path}`)), element("p", {}, route.description ?? route.summary ?? ""),
+    element("div", { class: "columns two" },
+      asked ? element("div", {}, element("span", { class: "caption" }, "Request"), fieldsOf(asked)) : null,
+      answered ? element("div", {}, element("span", { class: "caption" }, "Answer"), fieldsOf(answered)) : null),
+    errors.length ? element("details", {}, element("summary", {}, "Other answers"), element("ul", {}, errors.map((text) => element("li", {}, text)))) : null);
+}
+
+const routes = Object.entries(specification.paths).flatMap(([path, methods]) => Object.entries(methods).map(([method, route]) => [method, path, route]));
+const tags = [...new Set(routes.map(([, , route]) => route.tags?.[0] ?? "other"))];
+const inTag = (tag) => routes.filter(([, , route]) => (route.tags?.[0] ?? "other") === tag);
+
+document.getElementById("routes").replaceChildren(
+  element("div", { class: "panel" }, tags.map((tag) => element("p", {}, element("strong", {}, `${tag} `),
+    inTag(tag).map(([method, path]) => [element("a", { href: `#${anchor(method, path)}` }, path), " "])))),
+  ...tags.flatMap((tag) => [element("h2", {}, tag), ...inTag(tag).map(([method, path, route]) => section(method, path, route))]));

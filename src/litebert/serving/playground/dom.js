@@ -36,6 +36,9 @@ export function area(value, rows = 3) {
   return element("textarea", { rows, value, spellcheck: "false" });
 }
 
+export const panel = (title, note, ...rest) => element("section", { class: "panel" },
+  title ? element("h3", {}, title) : null, note ? element("p", { class: "note" }, note) : null, rest);
+
 export function percent(value) {
   return `${(100 * value).toFixed(1)} %`;
 }
@@ -47,24 +50,38 @@ export function compact(value) {
 }
 
 // A row of a bar chart; the numbers stand beside it, so the bar itself is decoration.
-export function bar(name, value, shown = percent(value)) {
-  const fill = element("div", { class: "fill" });
-  fill.style.width = `${Math.max(0, Math.min(1, value)) * 100}%`;
-  return element("div", { class: "bar" },
+export function bar(name, value, shown = percent(value), look = "") {
+  return stack(name, [[value, "var(--accent)"]], shown, look);
+}
+
+// The same of several parts: [[fraction, colour], …].
+export function stack(name, parts, shown, look = "") {
+  const fills = parts.map(([value, colour]) => {
+    const fill = element("div", { class: "fill" });
+    fill.style.width = `${Math.max(0, Math.min(1, value)) * 100}%`;
+    fill.style.setProperty("--colour", colour);
+    return fill;
+  });
+  return element("div", { class: `bar ${look}` },
     element("span", { class: "name" }, name),
-    element("div", { class: "track", "aria-hidden": "true" }, fill),
+    element("div", { class: "track", "aria-hidden": "true" }, fills),
     element("span", { class: "value" }, shown));
 }
 
 export function bars(probabilities) {
   const rows = Object.entries(probabilities).sort((a, b) => b[1] - a[1]);
-  return element("div", {}, rows.map(([name, value]) => bar(name, value)));
+  return element("div", {}, rows.map(([name, value], place) => bar(name, value, percent(value), place ? "" : "first")));
 }
 
 export function chips(label, texts, choose) {
   return element("div", { class: "chips", role: "group", "aria-label": label },
-    texts.map((text) => element("button", { type: "button", onclick: () => choose(text) },
-      typeof text === "string" ? text : Object.values(text).flat().join(" · "))));
+    element("span", { class: "caption" }, `${label}:`),
+    texts.map((text) => element("button", { type: "button", onclick: () => choose(text) }, short(text))));
+}
+
+function short(example) {
+  const text = typeof example === "string" ? example : Object.values(example).flat().filter(Boolean).join(" · ");
+  return text.length > 72 ? `${text.slice(0, 70)}…` : text;
 }
 
 export function table(headings, rows, ownRow = -1) {
@@ -75,15 +92,17 @@ export function table(headings, rows, ownRow = -1) {
         element("tr", place === ownRow ? { class: "own" } : {}, cells.map((cell) => element("td", {}, cell)))))));
 }
 
-// Text with marked stretches: [{start, end, label}], by characters of the original.
+// Text with marked stretches: [{start, end, label, colour}], by characters of the original.
 export function marked(text, spans) {
   const characters = Array.from(text); // offsets count code points, not UTF-16 units
   const parts = [];
   let place = 0;
-  for (const { start, end, label } of [...spans].sort((a, b) => a.start - b.start)) {
+  for (const { start, end, label, colour } of [...spans].sort((a, b) => a.start - b.start)) {
     if (start < place) continue;
     parts.push(characters.slice(place, start).join(""));
-    parts.push(element("mark", {}, characters.slice(start, end).join(""), label ? element("small", {}, label) : null));
+    const found = element("mark", {}, characters.slice(start, end).join(""), label ? element("small", {}, label) : null);
+    if (colour) found.style.setProperty("--colour", colour);
+    parts.push(found);
     place = end;
   }
   parts.push(characters.slice(place).join(""));

@@ -12,11 +12,11 @@ export function askView(context) {
     form.remember();
     const answer = await ask(model.id, "predict", { inputs: form.read() });
     const [prediction] = answer.predictions;
-    return [shown(prediction, form.text()), usage(answer, prediction)];
+    return [shown(prediction, form.values()), usage(answer, prediction)];
   });
   run();
   return element("div", {},
-    element("p", { class: "lead" }, `${model.id} was fine-tuned for ${model.task}; it runs ${model.layers} layers in ${model.precision}.`),
+    element("p", { class: "lead" }, "What the model was fine-tuned for. Choose an example or write your own."),
     element("div", { class: "panel" }, form.node, element("div", { class: "row" }, button, element("span", { class: "note" }, "or Ctrl + Enter"))),
     output);
 }

@@ -1,5 +1,6 @@
 // What the views that ask a model have in common: inputs by kind of task, a button, an answer.
 
+import { colour } from "../charts.js";
 import { area, bar, bars, chips, element, field, marked, percent } from "../dom.js";
 
 // form -> what is typed in, how it becomes an input, examples
@@ -11,12 +12,16 @@ const FORMS = {
       { text: "A quiet film that stays with you for days." },
       { text: "Two hours of noise, and not one idea." },
       { text: "The ferry was late, but the crossing was calm." },
+      { text: "I wanted to love it, and for an hour I did." },
     ],
   },
   number: {
     fields: { text: ["Text", 2], text_b: ["Second text, if the model compares two", 2] },
     input: ({ text, text_b }) => (text_b.trim() ? { text_a: text, text_b } : text),
-    examples: [{ text: "A man is playing a guitar.", text_b: "Someone makes music." }],
+    examples: [
+      { text: "A man is playing a guitar.", text_b: "Someone makes music." },
+      { text: "The harbour froze over in January.", text_b: "She bought two loaves of bread." },
+    ],
   },
   pair: {
     fields: { text_a: ["First text", 2], text_b: ["Second text", 2] },
@@ -42,6 +47,10 @@ const FORMS = {
         question: "When did the bridge open?",
         passage: "The old bridge was built by the town's own masons. It opened in 1874, two years late, and carried carts until the railway came.",
       },
+      {
+        question: "Who paid for the library?",
+        passage: "For years the town read what travellers left behind. In 1931 a fishmonger gave her savings, and the library moved into the old customs house.",
+      },
     ],
   },
   choice: {
@@ -51,6 +60,10 @@ const FORMS = {
       {
         passage: "Ana packed an umbrella and a thick coat.", question: "What did she expect?",
         options: "Rain and cold\nA hot day\nA long flight\nGuests",
+      },
+      {
+        passage: "The bakery opens at five. By seven the rye is gone, and only rolls are left.", question: "When should you come for rye bread?",
+        options: "Before seven\nAt noon\nIn the evening\nNever",
       },
     ],
   },
@@ -79,7 +92,7 @@ export function inputForm(form, context, changed) {
   const node = element("div", {},
     Object.entries(form.fields).map(([name, [label]]) => field(label, inputs[name])),
     chips("Examples", form.examples, fill));
-  return { node, read: () => form.input(values()), remember: () => context.set(values()), text: () => values().text ?? values().passage ?? values().text_a };
+  return { node, read: () => form.input(values()), remember: () => context.set(values()), values };
 }
 
 // A button that asks; what goes wrong is said where the answer would be.
@@ -105,41 +118,47 @@ export function asker(label, output, context, ask) {
   return { button, run };
 }
 
-// A prediction of any kind, as a person reads it.
-export function shown(prediction, text) {
+// A prediction of any kind, as a person reads it; `values` are those of the form.
+export function shown(prediction, values) {
+  const text = values.text ?? values.passage ?? values.text_a;
   if (Array.isArray(prediction.entities) || Array.isArray(prediction.tags)) return tagged(prediction, text);
   if (prediction.candidates) return answered(prediction, text);
-  if (prediction.choice !== undefined) return chosen(prediction);
-  if (prediction.value !== undefined) return element("p", {}, element("strong", {}, prediction.value.toFixed(3)));
-  return element("div", {}, element("p", {}, element("strong", {}, prediction.label)), bars(prediction.probabilities));
+  if (prediction.choice !== undefined) return chosen(prediction, values);
+  if (prediction.value !== undefined) return verdict(prediction.value.toFixed(3), "");
+  return element("div", {}, verdict(prediction.label, percent(prediction.probabilities[prediction.label])), bars(prediction.probabilities));
 }
 
+const verdict = (text, beside) => element("p", { class: "verdict" }, element("strong", {}, text), beside ? element("small", {}, beside) : null);
+
 function tagged(prediction, text) {
-  const words = prediction.offsets ?? [];
-  const spans = prediction.tags.map((tag, place) => ({ start: words[place]?.[0], end: words[place]?.[1], label: tag }))
-    .filter((span) => span.label !== "O" && span.start !== undefined);
-  const joined = [];
-  for (const span of spans) {
-    const last = joined[joined.length - 1], bare = span.label.replace(/^[BIES]-/, "");
-    if (last && span.label.startsWith("I-") && last.label === bare && text.slice(last.end, span.start).trim() === "") last.end = span.end;
-    else joined.push({ ...span, label: bare });
-  }
-  return marked(text, joined);
+  const words = prediction.offsets ?? [], found = [];
+  prediction.tags.forEach((tag, place) => {
+    if (tag === "O" || !words[place]) return;
+    const [start, end] = words[place], last = found[found.length - 1], bare = tag.replace(/^[BIES]-/, "");
+    const between = last ? Array.from(text).slice(last.end, start).join("") : "x";
+    if (last && tag.startsWith("I-") && last.label === bare && !between.trim()) last.end = end;
+    else found.push({ start, end, label: bare });
+  });
+  const kinds = [...new Set(found.map((span) => span.label))].sort();
+  for (const span of found) span.colour = colour(kinds.indexOf(span.label));
+  return element("div", {}, marked(text, found), found.length ? null : element("p", { class: "note" }, "Nothing was tagged in this text."));
 }
 
 function answered(prediction, text) {
-  if (!prediction.text) return element("p", {}, "No answer in this passage.");
+  const rows = prediction.candidates.slice(0, 5).map((one, place) => bar(one.text || "(no answer)", one.probability, percent(one.probability), place ? "long" : "long first"));
+  if (!prediction.text) return element("div", {}, verdict("No answer in this passage", ""), rows);
   const span = { start: prediction.start, end: prediction.start + Array.from(prediction.text).length, label: "" };
-  return element("div", {}, element("p", {}, element("strong", {}, prediction.text)), marked(text, [span]),
-    prediction.candidates.slice(0, 5).map((one) => bar(one.text || "(no answer)", one.probability, percent(one.probability))));
+  return element("div", {}, verdict(prediction.text, ""), marked(text, [span]), rows);
 }
 
-function chosen(prediction) {
-  return element("div", {}, prediction.probabilities.map((value, place) => bar(`Option ${place + 1}${place === prediction.choice ? " ✓" : ""}`, value)));
+function chosen(prediction, values) {
+  const options = values.options.split("\n").filter((line) => line.trim());
+  return element("div", {}, verdict(options[prediction.choice], percent(prediction.probabilities[prediction.choice])),
+    prediction.probabilities.map((value, place) => bar(options[place], value, percent(value), place === prediction.choice ? "long first" : "long")));
 }
 
 export function usage(answer, prediction) {
   const depth = prediction?.depth ? `, ${prediction.depth} layers` : "";
   const cut = answer.usage.truncated ? "; the text was cut off" : "";
-  return element("p", { class: "note" }, `${answer.usage.tokens} tokens, ${answer.usage.milliseconds.toFixed(1)} ms${depth}${cut}`);
+  return element("p", { class: "note" }, `${answer.usage.tokens} tokens, ${answer.usage.milliseconds.toFixed(1)} ms${depth}${cut}.`);
 }
