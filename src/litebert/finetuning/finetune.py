@@ -28,6 +28,7 @@ from litebert.base.files import (
     write_atomic,
 )
 from litebert.base.intervals import over_seeds
+from litebert.base.remote.mirror import Mirror
 from litebert.base.runtime import default_device, keep_freed_memory
 from litebert.base.settings import load_record
 from litebert.finetuning.baseline import Baseline, measure_baseline
@@ -135,10 +136,10 @@ def finetune(
     Example: litebert finetune run --task classify --train reviews.csv --out tuned
 
     Args:
-        model: A run, or a model folder: ours or Hugging Face's.
+        model: A run, or a model folder: ours or Hugging Face's; also a URL (s3://…) of these.
         task: cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli, squad-1.1, squad-2.0, race or
             ner; or for files of your own: classify, pair, regress, tag, qa or choice.
-        out: The run's folder; the best seed's model is in its subfolder `model`.
+        out: The run's folder, or a URL; the best seed's model is in its subfolder `model`.
         data: The folder of a published task's files, or of yours, named train and dev (or valid).
         train: Your examples: .csv, .tsv, .jsonl, .json or .parquet; .json like SQuAD's; CoNLL's
             columns; a folder of such files named train and dev; "-" for standard input.
@@ -173,10 +174,14 @@ def finetune(
     chosen = choose_recipe(
         start, folder, found, open_tokenizer(folder), recipe, overrides, heard.on_message
     )
-    return finetune_examples(
-        start, folder, found, chosen, Path(out), overflow=overflow, seeds=seeds, retry=retry,
+    mirror = Mirror(out)
+    mirror.pull()
+    done = finetune_examples(
+        start, folder, found, chosen, mirror.folder, overflow=overflow, seeds=seeds, retry=retry,
         baseline=baseline, keep_all=keep_all, search=search, callbacks=heard,
     )  # fmt: skip
+    mirror.push()
+    return done
 
 
 def finetune_examples(

@@ -20,6 +20,7 @@ from torch.optim import Optimizer
 from litebert.base.budget import parse_budget
 from litebert.base.errors import SettingsError
 from litebert.base.files import lock_folder, sweep
+from litebert.base.remote.mirror import Mirror
 from litebert.base.runtime import keep_freed_memory, resolve_precision
 from litebert.base.settings import Tree, load_record, parse_overrides
 from litebert.configs.load import load_preset
@@ -98,8 +99,8 @@ def pretrain(
 
     Args:
         preset: A shipped preset (litebert presets) or a TOML file of your own.
-        corpus: A store made by `litebert prepare`, or all its parts.
-        out: The run's folder; the same one resumes a run.
+        corpus: A store made by `litebert prepare`, or all its parts; also URLs of these.
+        out: The run's folder, or a URL (s3://…); the same one resumes a run.
         budget: How long: 30m (s, h, d), 200Mtok, 125000steps; else the preset's.
         start_from: Warm start: go on from a model folder, ours or Hugging Face's.
         overrides: Change settings, e.g. optimizer.learning_rate=5e-4.
@@ -122,24 +123,31 @@ def pretrain(
         if group.is_main and settings.log.tensorboard:
             heard.callbacks.append(held.enter_context(TensorBoardLogger()))
         changes = parse_overrides(overrides)
-        run = _Run(settings, changes, Store(folders), Path(out), group, clock, heard)
+        mirror = Mirror(out)
+        if group.is_main:
+            mirror.pull()
+        run = _Run(settings, changes, Store(folders), mirror, group, clock, heard)
         if group.is_main:
             make_folder(run.out)
             if not is_finished(run.out):  # which may lie on a disk that cannot be written
                 held.enter_context(lock_folder(run.out, "litebert pretrain"))
-        return run.go(Path(start_from) if start_from else None, should_stop)
+        result = run.go(Path(start_from) if start_from else None, should_stop)
+        if group.is_main:
+            mirror.push()
+        return result
 
 
 class _Run:
     """One call of `pretrain`."""
 
     def __init__(
-        self, preset: Preset, changes: Tree, store: Store, out: Path, group: DistributedGroup,
+        self, preset: Preset, changes: Tree, store: Store, mirror: Mirror, group: DistributedGroup,
         clock: Clock, callbacks: Callback,
     ) -> None:  # fmt: skip
-        self.preset, self.changes, self.store, self.out = preset, changes, store, out
+        self.preset, self.changes, self.store = preset, changes, store
+        self.mirror, self.out = mirror, mirror.folder
         self.group, self.clock, self.callbacks = group, clock, callbacks
-        self.checkpoints = Checkpoints(out / CHECKPOINTS, preset.checkpoint.keep)
+        self.checkpoints = Checkpoints(self.out / CHECKPOINTS, preset.checkpoint.keep)
         self.unmeasured_said = False
         self.held_out: Sums | None = None  # of the last evaluation
         store.require_all_parts()
@@ -258,9 +266,7 @@ class _Run:
             checkpoint=preset.checkpoint,
             log_every=preset.log.every,
             evaluate=lambda: self._evaluate(learner, masker, batches),
-            save=lambda now: self.checkpoints.save(
-                now["step"], learner, optimizer, {**now, **self._machine()}
-            ),
+            save=lambda now: self._save(learner, optimizer, now),
             should_stop=should_stop,
             reserved=_saving_seconds(learner),
             clock=self.clock,
@@ -268,6 +274,12 @@ class _Run:
         if state is not None:
             loop.restore(state)
         return loop
+
+    def _save(self, learner: Learner, optimizer: Optimizer, now: dict[str, Any]) -> None:
+        """A checkpoint; that of a remote run is on its way when this returns."""
+        self.mirror.wait()
+        self.checkpoints.save(now["step"], learner, optimizer, {**now, **self._machine()})
+        self.mirror.push_later(self.callbacks.on_message)
 
     def _evaluate(self, learner: Learner, masker: Masker, batches: StagedBatches) -> Evaluation:
         """Held-out losses, and one sequence with predictions."""

@@ -22,7 +22,15 @@ from pathlib import Path
 from litebert.base.errors import FileError, SettingsError
 from litebert.base.files import flush, sync, write_json, write_manifest
 from litebert.base.processes import cpu_count
-from litebert.corpus.preparing.staging import is_finished, staging, staging_folder
+from litebert.base.remote.folders import publish_folder
+from litebert.base.remote.urls import as_url
+from litebert.corpus.preparing.staging import (
+    is_finished,
+    is_published,
+    staging,
+    staging_folder,
+    working_folder,
+)
 from litebert.corpus.preparing.work_units import (
     PrepareSettings,
     WorkUnit,
@@ -98,9 +106,10 @@ def prepare(
 
     Args:
         inputs: Files, folders or globs (txt, jsonl, json, csv, tsv, parquet, WikiExtractor's; also
-            .gz, .xz, .zst), "-" for standard input, "hf:NAME" for a Hugging Face dataset.
-        tokenizer: A tokenizer's folder or model file.
-        out: The folder of the store to write.
+            .gz, .xz, .zst), also behind URLs (s3://, gs://, hdfs://, https://), "-" for standard
+            input, "hf:NAME" for a Hugging Face dataset.
+        tokenizer: A tokenizer's folder or model file, or a URL of these.
+        out: The folder of the store to write, or a URL (s3://…), to which it is uploaded whole.
         language: Language of the text, for sentence ends.
         format: "auto" (by name and beginning; .txt is paragraphs), "sentences" (one a line, blank
             line between documents), "paragraphs" (blank line between documents), "file" (the whole
@@ -120,31 +129,37 @@ def prepare(
     options = {"language": language, "format": format, "field": field, "held_out": held_out,
                "drop_duplicates": drop_duplicates, "on_error": on_error,
                "strip_markup": strip_markup, "chunk_bytes": chunk_bytes}  # fmt: skip
-    settings, out = PrepareSettings.build(options, "litebert prepare"), Path(out)
+    settings, place = PrepareSettings.build(options, "litebert prepare"), working_folder(out)
     check_language(language)
     number = parse_part(part)
     count = cpu_count() if num_workers is None else num_workers
     if count < 1:
         raise SettingsError(f"num_workers {count}: at least one must do the work")
     progress = PrepareProgress()
-    with Workers(WorkerSetup(staging_folder(out), Path(tokenizer), settings), count) as workers:
+    with Workers(WorkerSetup(staging_folder(place), tokenizer, settings), count) as workers:
         loaded = load_tokenizer(tokenizer)
         sources = find_sources(inputs, settings.format)
         for source in sources:
             check_source(source, settings)
         info = _describe(loaded, sources, settings, number)
         progress.bytes_total = _total_size(sources)
-        progress.already_there = is_finished(out, info, sources)
+        url = as_url(out)
+        published = url is not None and is_published(url, info)
+        progress.already_there = published or is_finished(place, info, sources)
         if not progress.already_there:
+            place.parent.mkdir(parents=True, exist_ok=True) if url else None
             for remark in remarks_on(sources, settings):
                 say(remark)
-            with staging(out, info, sources, loaded) as folder:
+            with staging(place, info, sources, loaded) as folder:
                 units = _reading(work_units(sources, settings, number), progress)
                 for record in workers.make_shards(units, loaded):
                     progress.add(record)
                     on_progress(progress)
-                _finish(folder, out, info)
-    shutil.rmtree(staging_folder(out), ignore_errors=True)
+                _finish(folder, place, info)
+    if url and not published:
+        publish_folder(place, url)
+        shutil.rmtree(place)
+    shutil.rmtree(staging_folder(place), ignore_errors=True)
     return PreparedStore(Store([out]), progress)
 
 

@@ -33,7 +33,7 @@ class WorkerSetup:
     """What a worker needs to know beside the work unit."""
 
     staging: Path
-    tokenizer: Path
+    tokenizer: Path | str
     settings: PrepareSettings
 
 
