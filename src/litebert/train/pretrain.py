@@ -49,7 +49,7 @@ from litebert.train.initialization.corpus import initialize_from_corpus
 from litebert.train.loop import Clock, TrainingLoop
 from litebert.train.metrics import METRICS, Evaluation, MetricsFile, Sums
 from litebert.train.model_card import pretrained_facts
-from litebert.train.optimizer import build_optimizer
+from litebert.train.optimizer import build_optimizer, optimizer_tensors, restore_optimizer
 from litebert.train.run_folder import (
     CHECKPOINTS,
     RUN,
@@ -58,6 +58,7 @@ from litebert.train.run_folder import (
     make_folder,
     open_run,
     save_run,
+    source_checksum,
 )
 from litebert.train.schedule import peak_learning_rate
 from litebert.train.signals import stop_requests
@@ -115,7 +116,7 @@ def pretrain(
     folders = [corpus] if isinstance(corpus, str | Path) else list(corpus)
     keep_freed_memory()
     with ExitStack() as held:
-        group = held.enter_context(join_group())
+        group = held.enter_context(join_group(settings.distributed.timeout))
         should_stop = held.enter_context(stop_requests())
         heard = CallbackList(callbacks if group.is_main else ())
         if group.is_main:
@@ -155,6 +156,10 @@ class _Run:
     def go(self, start_from: Path | None, should_stop: Callable[[], bool]) -> PretrainingResult:
         """Build, resume, train, save."""
         models = self._fit(start_from)
+        self.group.require_equal(
+            {"settings": self.preset.model_dump(mode="json"), "corpus": self.store.checksum,
+             "torch": torch.__version__, "litebert": source_checksum()}
+        )  # fmt: skip
         run = self._open(start_from)
         if run["finished"]:
             where = str(self.out / RUN)
@@ -203,21 +208,25 @@ class _Run:
         return self.group.broadcast_object(run)
 
     def _resume(self, learner: Learner, optimizer: Optimizer) -> dict[str, Any] | None:
-        """Go back to the last good checkpoint, if there is one."""
-        found = self.group.broadcast_object(self._last_checkpoint())
-        if found is None:
+        """Go back to the last good checkpoint, if there is one; the main rank alone reads it.
+
+        The weights follow with those of a new run (`broadcast_parameters`).
+        """
+        state = self._restore_last(learner, optimizer) if self.group.is_main else None
+        state = self.group.broadcast_object(state)
+        if state is None:
             return None
-        state = restore(Path(found), learner, optimizer)
+        moments = self.group.broadcast_tensors(optimizer_tensors(optimizer))
+        if not self.group.is_main:
+            restore_optimizer(optimizer, moments, "rank 0")
         self._restore_threads(state)
         return state
 
-    def _last_checkpoint(self) -> str | None:
-        if not self.group.is_main:
-            return None
+    def _restore_last(self, learner: Learner, optimizer: Optimizer) -> dict[str, Any] | None:
         for folder in (self.out, self.checkpoints.folder):
             sweep(folder)
         found = self.checkpoints.last_good(self.callbacks.on_message)
-        return None if found is None else str(found)
+        return None if found is None else restore(found, learner, optimizer)
 
     def _restore_threads(self, state: dict[str, Any]) -> None:
         """Go on with the threads of before; say what else makes the last bits differ."""
@@ -277,7 +286,6 @@ class _Run:
 
     def _save(self, learner: Learner, optimizer: Optimizer, now: dict[str, Any]) -> None:
         """A checkpoint; that of a remote run is on its way when this returns."""
-        self.mirror.wait()
         self.checkpoints.save(now["step"], learner, optimizer, {**now, **self._machine()})
         self.mirror.push_later(self.callbacks.on_message)
 

@@ -13,6 +13,7 @@ import json
 import shutil
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from litebert.base.errors import LitebertError
@@ -61,15 +62,14 @@ class Mirror:
 
     def push(self) -> None:
         """Bring what changed there; returns when it is there."""
-        self.wait()
+        self._wait()
         if self.url is not None:
             self._push()
 
     def push_later(self, say: Callable[[str], None]) -> None:
         """The same while other work goes on; a failure is said and tried again the next time."""
-        if self.url is None:
-            return
-        self.wait()
+        if self.url is None or (self._thread is not None and self._thread.is_alive()):
+            return  # the next one brings all of it
         if self._failure is not None:
             say(f"warning: {self._failure}; saved in {self.folder}, uploaded with the next")
             self._failure = None
@@ -82,25 +82,38 @@ class Mirror:
         except LitebertError as error:
             self._failure = error
 
-    def wait(self) -> None:
-        """Until nothing is being uploaded: what is removed meanwhile would be missed."""
+    def _wait(self) -> None:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
 
     def _push(self) -> None:
         assert self.url is not None
-        here = {name: self._mark(name) for name in self._names()}
+        here: dict[str, list[int]] = {}
+        for name in self._names():
+            with suppress(FileNotFoundError):
+                here[name] = self._mark(name)
         for name in sorted(self._uploaded.keys() - here.keys(), key=_order, reverse=True):
             remove(join(self.url, name))
             del self._uploaded[name]
             self._save_note()
         for name in sorted(here, key=_order):
             if self._uploaded.get(name, [])[:2] != here[name]:
-                upload(self.folder / name, join(self.url, name))
+                if not self._upload(name):
+                    continue
                 found = object_at(join(self.url, name))
                 self._uploaded[name] = [*here[name], found.version if found else 0]
                 self._save_note()
+
+    def _upload(self, name: str) -> bool:
+        """Upload a file; not one that is removed meanwhile, as old checkpoints are."""
+        path = self.folder / name
+        try:
+            upload(path, join(self.url or "", name))
+        except LitebertError:
+            if path.exists():
+                raise
+        return path.exists()
 
     def _names(self) -> list[str]:
         found = (p.relative_to(self.folder) for p in self.folder.rglob("*") if p.is_file())
