@@ -176,7 +176,7 @@ def test_fetching_ahead_brings_what_is_asked(memory: Any, tmp_path: Path) -> Non
 
 def test_model_folders_and_tokenizers_at_urls(memory: Any, tmp_path: Path) -> None:
     tokenizer = litebert.load_tokenizer(write_wordpiece(tmp_path / "tokenizer"))
-    preset = litebert.load_preset("albert-tiny", ["model.vocab_size=50"])
+    preset = litebert.load_preset("albert-tiny", ["model.vocab_size=6300"])
     model = litebert.Model.create(preset.model, preset.heads, seed=1)
     model.save("memory://bucket/model", tokenizer=tokenizer)
     again = litebert.load("memory://bucket/model")

@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from typing import Any, Self
 
-BEAT = 2.0  # seconds between two
+BEAT = 1.0  # seconds between two
 WATCH = 3 * BEAT  # how long counters are watched for
 
 

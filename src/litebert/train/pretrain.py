@@ -20,6 +20,7 @@ from torch.optim import Optimizer
 from litebert.base.budget import parse_budget
 from litebert.base.errors import SettingsError
 from litebert.base.files import lock_folder, sweep
+from litebert.base.processes import source_checksum
 from litebert.base.remote.mirror import Mirror
 from litebert.base.runtime import keep_freed_memory, resolve_precision
 from litebert.base.settings import Tree, load_record, parse_overrides
@@ -58,7 +59,6 @@ from litebert.train.run_folder import (
     make_folder,
     open_run,
     save_run,
-    source_checksum,
 )
 from litebert.train.schedule import peak_learning_rate
 from litebert.train.signals import stop_requests

@@ -10,7 +10,6 @@ RUN/lock             held by the one process that works here
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 from importlib.metadata import version
@@ -19,7 +18,6 @@ from typing import Any
 
 import torch
 
-import litebert
 from litebert.base.errors import FileError, FormatError
 from litebert.base.files import json_text, read_json, write_atomic
 from litebert.base.settings import first_difference
@@ -39,14 +37,6 @@ def describe(preset: Preset, corpus: str, start: str | None) -> dict[str, Any]:
     """What a run is: equal descriptions, equal runs."""
     settings = preset.model_dump(mode="json")
     return {"format": RUN_VERSION, "settings": settings, "corpus": corpus, "from": start}
-
-
-def source_checksum() -> str:
-    """A SHA-256 of this package's source: equal on hosts that run the same code."""
-    root, found = Path(litebert.__file__).parent, hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        found.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
-    return found.hexdigest()
 
 
 def make_folder(folder: Path) -> None:

@@ -47,6 +47,7 @@ def cache_size(folder: Path) -> int:
     """How many bytes of large objects may be kept in a folder."""
     text = os.environ.get("LITEBERT_CACHE_SIZE", "")
     if not text:
+        folder.mkdir(parents=True, exist_ok=True)
         kept = sum(status.st_size for status in _copies(folder).values())
         return (shutil.disk_usage(folder).free + kept) // 2
     match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]?B)?", text.upper())

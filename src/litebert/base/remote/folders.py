@@ -11,7 +11,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,19 +65,28 @@ def _put_empty(url: str) -> None:
         upload(Path(empty.name), url)
 
 
+def mark_incomplete(url: str) -> None:
+    """Say that an upload to a URL has begun."""
+    _put_empty(join(url, INCOMPLETE))
+
+
 def is_incomplete(url: str) -> bool:
     """Whether an upload to a URL was begun and not finished."""
     return object_at(join(url, INCOMPLETE)) is not None
 
 
-def publish_folder(folder: Path, url: str) -> None:
-    """Upload a folder that has a manifest, in place of what is there."""
-    check_manifest(folder)
+def publish_folder(folder: Path, url: str, there: Collection[str] = ()) -> None:
+    """Upload a folder that has a manifest, in place of what is there.
+
+    Files that are `there` already need not be here.
+    """
+    if not there:
+        check_manifest(folder)
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    _put_empty(join(url, INCOMPLETE))
+    mark_incomplete(url)
     remove(join(url, MANIFEST))
     in_parallel(lambda name: upload(folder / name, join(url, name)), names - {MANIFEST})
-    kept = {join(url, name) for name in (*names, INCOMPLETE)}
+    kept = {join(url, name) for name in (*names, *there, INCOMPLETE)}
     for stray in list_objects(url):
         if stray.url not in kept:
             remove(stray.url)
@@ -85,7 +94,7 @@ def publish_folder(folder: Path, url: str) -> None:
     remove(join(url, INCOMPLETE))
 
 
-def in_parallel(action, names: Iterable[str]) -> None:
+def in_parallel(action: Callable[[str], None], names: Iterable[str]) -> None:
     """Transfer several objects at a time; the first failure ends it."""
     with ThreadPoolExecutor(TRANSFERS) as pool:
         pending = [pool.submit(action, name) for name in sorted(names)]
