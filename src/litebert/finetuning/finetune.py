@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -28,6 +29,7 @@ from litebert.base.files import (
     write_atomic,
 )
 from litebert.base.intervals import over_seeds
+from litebert.base.processes import source_checksum
 from litebert.base.remote.mirror import Mirror
 from litebert.base.runtime import default_device, keep_freed_memory
 from litebert.base.settings import load_record
@@ -51,7 +53,7 @@ from litebert.tasks.source import DataSource
 from litebert.tasks.task import Task
 from litebert.text.tokenizer import Tokenizer
 from litebert.train.callbacks import Callback, CallbackList
-from litebert.train.distributed import DistributedGroup
+from litebert.train.distributed import DistributedGroup, join_group
 from litebert.train.run_folder import make_folder, open_run, save_run
 from litebert.train.signals import stop_requests
 
@@ -129,7 +131,8 @@ def finetune(
 ) -> Finetuned:
     """Fine-tune a pretrained encoder for a task: a published one, or a file of your own.
 
-    Ctrl-C saves; the same command resumes. The best seed's model is in OUT/model.
+    Ctrl-C saves; the same command resumes. The best seed's model is in OUT/model. On several
+    devices: torchrun --nproc-per-node 2 -m litebert finetune …
 
     Example: litebert finetune run --task sst-2 --data glue/SST-2 --out tuned --seeds 5
 
@@ -166,31 +169,39 @@ def finetune(
         raise SettingsError(f"--retry {retry}: choose {', '.join(RETRIES)}")
     if seeds < 1:
         raise SettingsError(f"--seeds {seeds}: at least one is needed")
-    heard, folder = CallbackList(callbacks), find_model_folder(Path(model))
-    source = DataSource.build(data, train, dev, columns, level, repair)
-    found = open_data(task, source, heard.on_message)
-    start = Model.load(folder)
-    overrides = [*overrides, "freeze=true"] if freeze else overrides
-    chosen = choose_recipe(
-        start, folder, found, open_tokenizer(folder), recipe, overrides, heard.on_message
-    )
-    mirror = Mirror(out)
-    mirror.pull()
-    done = finetune_examples(
-        start, folder, found, chosen, mirror.folder, overflow=overflow, seeds=seeds, retry=retry,
-        baseline=baseline, keep_all=keep_all, search=search, callbacks=heard,
-    )  # fmt: skip
-    mirror.push()
-    return done
+    with ExitStack() as held:
+        group = held.enter_context(join_group())
+        heard = CallbackList(callbacks if group.is_main else ())
+        folder = find_model_folder(Path(model))
+        source = DataSource.build(data, train, dev, columns, level, repair)
+        found = open_data(task, source, heard.on_message)
+        start = Model.load(folder)
+        overrides = [*overrides, "freeze=true"] if freeze else overrides
+        chosen = choose_recipe(
+            start, folder, found, open_tokenizer(folder), recipe, overrides, heard.on_message
+        )
+        # Every rank writes what the main one writes, to a folder that is thrown away.
+        place = out if group.is_main else held.enter_context(tempfile.TemporaryDirectory())
+        mirror = Mirror(place)
+        mirror.pull()
+        done = finetune_examples(
+            start, folder, found, chosen, mirror.folder, overflow=overflow, seeds=seeds,
+            retry=retry, baseline=baseline and group.is_main, keep_all=keep_all, search=search,
+            callbacks=heard, group=group,
+        )  # fmt: skip
+        mirror.push()
+        return done
 
 
 def finetune_examples(
     start: Model, folder: Path, data: TaskData, recipe: Recipe, out: Path, *,
     overflow: str = "truncate", seeds: int = 1, retry: Retry = "no", baseline: bool = False,
     keep_all: bool = False, search: str | None = None, callbacks: Callback | None = None,
+    group: DistributedGroup | None = None,
 ) -> Finetuned:  # fmt: skip
     """The same for examples at hand, from a model at hand whose tokenizer is in `folder`."""
-    callbacks = callbacks or Callback()
+    callbacks, group = callbacks or Callback(), group or DistributedGroup(device=default_device())
+    _check_ranks(group, recipe, search)
     tokenizer = open_tokenizer(folder)
     longest = start.config.longest_sequence
     if recipe.max_length > longest:
@@ -209,7 +220,8 @@ def finetune_examples(
         should_stop = held.enter_context(stop_requests())
         make_folder(out)
         description = _describe(task, recipe, data, folder, retry, search)
-        report = _finished_report(out, description)
+        group.require_equal({"settings": description["settings"], "litebert": source_checksum()})
+        report = _finished_everywhere(group, _finished_report(out, description))
         if report is not None and len(report.seeds) >= seeds:  # needs no disk that can be written
             callbacks.on_message(f"{out}: finished before, with {len(report.seeds)} seed(s)")
             return Finetuned(out, report, _opens(start, task, out))
@@ -221,7 +233,6 @@ def finetune_examples(
         def setup_of(recipe: Recipe, data: TaskData, say: Say = quiet) -> RunSetup:
             task = _task(data, recipe, overflow, say)
             train, dev = _featured(task, data, tokenizer, folder)
-            group = DistributedGroup(device=default_device())
             return RunSetup(
                 start, task, recipe, tokenizer, train, dev, group, callbacks, should_stop
             )
@@ -237,6 +248,24 @@ def finetune_examples(
         for warning in before_training(recipe, setup.steps_per_epoch, dev):
             callbacks.on_message(warning)
         return _all_seeds(setup, out, run, seeds, retry, baseline, keep_all)
+
+
+def _check_ranks(group: DistributedGroup, recipe: Recipe, search: str | None) -> None:
+    """What one process alone can do."""
+    if group.world_size == 1:
+        return
+    if search is not None:
+        raise SettingsError("--search: goes with one process, as it watches the time")
+    if recipe.contrastive:
+        raise SettingsError("contrastive=true: its pairs are drawn within a batch, by one process")
+
+
+def _finished_everywhere(
+    group: DistributedGroup, report: FinetuneReport | None
+) -> FinetuneReport | None:
+    """What the main rank finds finished, on all ranks."""
+    found = group.broadcast_object(None if report is None else asdict(report))
+    return report if found is None or report else load_record(FinetuneReport, found, REPORT)
 
 
 def _task(data: TaskData, recipe: Recipe, overflow: str, say: Say = quiet) -> Task:

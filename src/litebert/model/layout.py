@@ -16,7 +16,7 @@ from itertools import accumulate, groupby
 import torch
 from torch import Tensor
 
-from litebert.model.attention import attend
+from litebert.model.attention import attend, attend_packed
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,12 @@ class Packed:
         return [0, *accumulate(self.lengths)][:-1]
 
     def attend(self, q_NAD: Tensor, k_NAD: Tensor, v_NAD: Tensor, dropout: float) -> Tensor:
-        """Attention within each sequence; neighbours of one length go through in one call."""
+        """Attention within each sequence; neighbours of one length go through in one call.
+
+        On a GPU all of them do.
+        """
+        if q_NAD.device.type != "cpu" and len(set(self.lengths)) > 1:
+            return attend_packed(q_NAD, k_NAD, v_NAD, self.lengths, dropout)
         outputs, start = [], 0
         for length, run in groupby(self.lengths):
             count = len(list(run))

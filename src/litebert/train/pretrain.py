@@ -42,7 +42,7 @@ from litebert.train.build import (
     open_start,
 )
 from litebert.train.callbacks import Callback, CallbackList, RunStarted
-from litebert.train.checkpoint import Checkpoints, restore
+from litebert.train.checkpoint import Checkpoints, restore_everywhere
 from litebert.train.distributed import DistributedGroup, join_group
 from litebert.train.health import HealthChecks, few_pairs
 from litebert.train.held_out import evaluate_batches, held_out_batches, show_predictions
@@ -50,7 +50,7 @@ from litebert.train.initialization.corpus import initialize_from_corpus
 from litebert.train.loop import Clock, TrainingLoop
 from litebert.train.metrics import METRICS, Evaluation, MetricsFile, Sums
 from litebert.train.model_card import pretrained_facts
-from litebert.train.optimizer import build_optimizer, optimizer_tensors, restore_optimizer
+from litebert.train.optimizer import build_optimizer
 from litebert.train.run_folder import (
     CHECKPOINTS,
     RUN,
@@ -208,25 +208,17 @@ class _Run:
         return self.group.broadcast_object(run)
 
     def _resume(self, learner: Learner, optimizer: Optimizer) -> dict[str, Any] | None:
-        """Go back to the last good checkpoint, if there is one; the main rank alone reads it.
-
-        The weights follow with those of a new run (`broadcast_parameters`).
-        """
-        state = self._restore_last(learner, optimizer) if self.group.is_main else None
-        state = self.group.broadcast_object(state)
-        if state is None:
-            return None
-        moments = self.group.broadcast_tensors(optimizer_tensors(optimizer))
-        if not self.group.is_main:
-            restore_optimizer(optimizer, moments, "rank 0")
-        self._restore_threads(state)
+        """Go back to the last good checkpoint, if there is one; the main rank alone reads it."""
+        found = self._last_checkpoint() if self.group.is_main else None
+        state = restore_everywhere(self.group, found, learner, optimizer)
+        if state is not None:
+            self._restore_threads(state)
         return state
 
-    def _restore_last(self, learner: Learner, optimizer: Optimizer) -> dict[str, Any] | None:
+    def _last_checkpoint(self) -> Path | None:
         for folder in (self.out, self.checkpoints.folder):
             sweep(folder)
-        found = self.checkpoints.last_good(self.callbacks.on_message)
-        return None if found is None else restore(found, learner, optimizer)
+        return self.checkpoints.last_good(self.callbacks.on_message)
 
     def _restore_threads(self, state: dict[str, Any]) -> None:
         """Go on with the threads of before; say what else makes the last bits differ."""
