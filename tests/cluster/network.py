@@ -58,7 +58,7 @@ class Network:
         with log.open("w") as stream:
             process = subprocess.Popen(
                 ["ip", "netns", "exec", self.host(number), *map(str, command)], text=True,
-                env=environment, stdout=stream, stderr=stream, start_new_session=True,
+                env=environment, stdout=stream, stderr=stream, process_group=0,
             )  # fmt: skip
         self.processes.append(process)
         return process

@@ -53,6 +53,11 @@ class RayCluster:
         """Processors of all nodes together."""
         return int(self._ray.cluster_resources().get("CPU", 1))
 
+    @property
+    def gpus(self) -> int:
+        """GPUs of all nodes together."""
+        return int(self._ray.cluster_resources().get("GPU", 0))
+
     def completed(
         self, function: Callable[..., Any], arguments: Sequence[tuple], *, gpus: float = 0
     ) -> Iterator[tuple[int, Any]]:

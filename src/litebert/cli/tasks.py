@@ -19,7 +19,7 @@ from litebert.cli.progress import fraction, say
 from litebert.cli.training import STOPPED, name_of, speaks
 from litebert.corpus.inspect import printable
 from litebert.finetuning.baseline import Baseline
-from litebert.finetuning.finetune import FinetuneReport
+from litebert.finetuning.reports import FinetuneReport
 from litebert.inference.exits import read_calibration
 from litebert.inference.output import to_json_lines
 from litebert.model.folder import MODEL

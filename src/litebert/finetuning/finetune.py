@@ -14,16 +14,15 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-from litebert.base.errors import FormatError, SettingsError
+from litebert.base.errors import SettingsError
 from litebert.base.files import (
     json_text,
     lock_folder,
     new_folder,
-    read_json,
     sha256,
     sweep,
     write_atomic,
@@ -38,7 +37,9 @@ from litebert.finetuning.choose import choose_recipe
 from litebert.finetuning.doubts import before_training
 from litebert.finetuning.feature_cache import cached_features, checksum
 from litebert.finetuning.model_card import finetuned_facts
+from litebert.finetuning.on_ray import SeedTask, check_shared, run_seeds
 from litebert.finetuning.recipe import Recipe
+from litebert.finetuning.reports import Finetuned, FinetuneReport
 from litebert.finetuning.runs import FeaturedExamples, RunResult, RunSetup, run_seed
 from litebert.finetuning.search import parse_search, search_recipe
 from litebert.inference.model_folder import open_tokenizer
@@ -66,47 +67,6 @@ REPORT = "report.json"
 RUN_FORMAT = 3
 
 
-@dataclass(frozen=True)
-class FinetuneReport:
-    """What came of all seeds."""
-
-    task: str
-    metric: str  # the one that chose the best models
-    seeds: tuple[RunResult, ...]
-    mean: float
-    median: float
-    deviation: float | None
-    best: float
-    collapses: int  # runs, repeated ones among them
-    train: int  # examples
-    dev: dict[str, int]
-    truncated: int  # training examples that lost text to fit
-    windowed: int  # training examples that are read in several windows
-    baseline: Baseline | None = None  # TF-IDF and a linear model on the same examples
-
-    @classmethod
-    def load(cls, path: Path) -> FinetuneReport:
-        """Read a report."""
-        try:
-            return load_record(cls, read_json(path), str(path))
-        except FormatError as error:
-            raise FormatError(f"{error}: not a report of `litebert finetune`") from None
-
-
-@dataclass(frozen=True)
-class Finetuned:
-    """A run of fine-tuning: its folder, and its report once it is finished."""
-
-    folder: Path
-    report: FinetuneReport | None
-    opens: tuple[str, ...] = ()  # a line a library: how the model opens there, or that it does not
-
-    @property
-    def finished(self) -> bool:
-        """Whether it was not stopped before its end."""
-        return self.report is not None
-
-
 def finetune(
     model: str | Path,
     task: str,
@@ -127,6 +87,7 @@ def finetune(
     baseline: bool = True,
     keep_all: bool = False,
     search: str | None = None,
+    on: str | None = None,
     callbacks: Iterable[Callback] = (),
 ) -> Finetuned:
     """Fine-tune a pretrained encoder for a task: a published one, or a file of your own.
@@ -160,6 +121,8 @@ def finetune(
         baseline: Train TF-IDF and a linear model on the same examples, to be seen beside.
         keep_all: Keep every seed's model.
         search: Try learning rates and poolings first, within a time (5m) or a number of runs (12).
+        on: "ray" or "ray:ADDRESS": seeds run on the nodes of a Ray cluster, one device each; OUT
+            must be on a file system that all nodes share.
         callbacks: Told of the run's events (train/callbacks.py).
 
     Returns:
@@ -169,6 +132,8 @@ def finetune(
         raise SettingsError(f"--retry {retry}: choose {', '.join(RETRIES)}")
     if seeds < 1:
         raise SettingsError(f"--seeds {seeds}: at least one is needed")
+    if on is not None:
+        check_shared(on, out)
     with ExitStack() as held:
         group = held.enter_context(join_group())
         heard = CallbackList(callbacks if group.is_main else ())
@@ -187,7 +152,7 @@ def finetune(
         done = finetune_examples(
             start, folder, found, chosen, mirror.folder, overflow=overflow, seeds=seeds,
             retry=retry, baseline=baseline and group.is_main, keep_all=keep_all, search=search,
-            callbacks=heard, group=group,
+            callbacks=heard, group=group, on=on,
         )  # fmt: skip
         mirror.push()
         return done
@@ -197,7 +162,7 @@ def finetune_examples(
     start: Model, folder: Path, data: TaskData, recipe: Recipe, out: Path, *,
     overflow: str = "truncate", seeds: int = 1, retry: Retry = "no", baseline: bool = False,
     keep_all: bool = False, search: str | None = None, callbacks: Callback | None = None,
-    group: DistributedGroup | None = None,
+    group: DistributedGroup | None = None, on: str | None = None,
 ) -> Finetuned:  # fmt: skip
     """The same for examples at hand, from a model at hand whose tokenizer is in `folder`."""
     callbacks, group = callbacks or Callback(), group or DistributedGroup(device=default_device())
@@ -247,6 +212,12 @@ def finetune_examples(
         _tell_lengths(setup.task, setup.train.features, len(data.train), callbacks)
         for warning in before_training(recipe, setup.steps_per_epoch, dev):
             callbacks.on_message(warning)
+        if on is not None:
+            place = (Path(out).absolute(), overflow, retry)
+            tasks = [
+                SeedTask(folder.absolute(), data, recipe, *place, seed + 1) for seed in range(seeds)
+            ]
+            run_seeds(on, tasks, run_task, setup)
         return _all_seeds(setup, out, run, seeds, retry, baseline, keep_all)
 
 
@@ -349,7 +320,7 @@ def _opens(start: Model, task: Task, out: Path) -> tuple[str, ...]:
 
 
 def _one_seed(
-    setup: RunSetup, out: Path, seed: int, retry: Retry
+    setup: RunSetup, out: Path, seed: int, retry: str
 ) -> list[tuple[RunResult, Path]] | None:
     """The tries of one seed: one, or more while it collapses and may be repeated."""
     tries: list[tuple[RunResult, Path]] = []
@@ -367,6 +338,18 @@ def _one_seed(
     if tries[-1][0].doubt and tries[-1][0].collapsed is None:
         setup.callbacks.on_message(f"warning: seed {seed}: {tries[-1][0].doubt}")
     return tries
+
+
+def run_task(task: SeedTask) -> list[RunResult]:
+    """One seed, wherever it is run; all its tries."""
+    start, tokenizer = Model.load(task.folder), open_tokenizer(task.folder)
+    kind = _task(task.data, task.recipe, task.overflow)
+    train, dev = _featured(kind, task.data, tokenizer, task.folder)
+    group = DistributedGroup(device=default_device())
+    setup = RunSetup(start, kind, task.recipe, tokenizer, train, dev, group)
+    tries = _one_seed(setup, task.out, task.seed, task.retry)
+    assert tries is not None  # nobody asked it to stop
+    return [result for result, _ in tries]
 
 
 def _report(
