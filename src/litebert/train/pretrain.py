@@ -21,6 +21,7 @@ from litebert.base.budget import parse_budget
 from litebert.base.errors import SettingsError
 from litebert.base.files import lock_folder, sweep
 from litebert.base.processes import source_checksum
+from litebert.base.remote.folders import local_folder
 from litebert.base.remote.mirror import Mirror
 from litebert.base.runtime import keep_freed_memory, resolve_precision
 from litebert.base.settings import Tree, load_record, parse_overrides
@@ -132,7 +133,8 @@ def pretrain(
             make_folder(run.out)
             if not is_finished(run.out):  # which may lie on a disk that cannot be written
                 held.enter_context(lock_folder(run.out, "litebert pretrain"))
-        result = run.go(Path(start_from) if start_from else None, should_stop)
+        start = local_folder(start_from, leave_out=CHECKPOINTS) if start_from else None
+        result = run.go(start, should_stop)
         if group.is_main:
             mirror.push()
         return result

@@ -106,15 +106,17 @@ def in_parallel(action: Callable[[str], None], names: Iterable[str]) -> None:
                 one.cancel()
 
 
-def local_folder(folder: Path | str) -> Path:
+def local_folder(folder: Path | str, leave_out: str | None = None) -> Path:
     """A folder to read: the path itself, or a copy of what is behind a URL, fetched when it is new.
 
-    The copy is named by what the URL holds, so that a changed folder is copied again.
+    The copy is named by what the URL holds, so that a changed folder is copied again. `leave_out`
+    names a folder in it that is not copied.
     """
     url = as_url(folder)
     if url is None:
         return Path(folder)
-    found = list_objects(url)
+    unwanted = () if leave_out is None else (join(url, leave_out, ""),)
+    found = [entry for entry in list_objects(url) if not entry.url.startswith(unwanted)]
     if not found:
         raise FileError(f"{url}: no such folder")
     if any(entry.url == join(url, INCOMPLETE) for entry in found):
