@@ -65,6 +65,7 @@ def prepare_both(folder: Path, files: list[Path], tokenizer: str, rounds: int) -
     from tests.remote.s3 import BUCKET
 
     from litebert.corpus.preparing.prepare import prepare
+    from litebert.corpus.store import Store
 
     took: dict[str, list[float]] = {"disk": [], "s3": []}
     for _ in range(rounds):
@@ -74,10 +75,10 @@ def prepare_both(folder: Path, files: list[Path], tokenizer: str, rounds: int) -
             remote = [f"s3://{BUCKET}/raw/{file.name}" for file in files]
             inputs = remote if where == "s3" else [str(file) for file in files]
             began = time.perf_counter()
-            made = prepare(inputs, tokenizer, out)
+            prepare(inputs, tokenizer, out)
             took[where].append(time.perf_counter() - began)
     assert_equal_folders(folder / "disk", folder / "s3")
-    size = made.store.total.text_bytes / 1e6
+    size = Store([folder / "disk"]).total.text_bytes / 1e6
     disk, s3 = (statistics.median(times) for times in took.values())
     print(
         f"preparing {size:.0f} MB, inputs on disk {size / disk:.1f} MB/s, from S3 "

@@ -112,7 +112,7 @@ def ray_cluster(on: str) -> Iterator[RayCluster]:
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
     try:
-        import ray
+        import ray  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise MissingExtraError("ray", "ray", "--on ray") from None
     if ray.is_initialized():  # by the caller's own program

@@ -98,11 +98,11 @@ class Store:
     def __init__(self, folders: Sequence[Path | str]) -> None:
         self.folders = [as_url(folder) or Path(folder) for folder in folders]  # as they were given
         self._remote = [open_remote(f) if isinstance(f, str) else None for f in self.folders]
-        self._places = [
+        self.places = [  # where their files are on this machine
             Path(folder) if remote is None else remote.folder
             for folder, remote in zip(self.folders, self._remote, strict=True)
         ]
-        infos = [_read_info(*pair) for pair in zip(self.folders, self._places, strict=True)]
+        infos = [_read_info(*pair) for pair in zip(self.folders, self.places, strict=True)]
         _check_parts(self.folders, infos)
         self.info = infos[0]
         self.paths: list[Path] = []
@@ -114,7 +114,7 @@ class Store:
             for name, counts in info.shards.items()
         ]
         for name, number, counts in sorted(found, key=lambda row: _place(row[0])):
-            self.paths.append(self._places[number] / SHARDS / name)
+            self.paths.append(self.places[number] / SHARDS / name)
             self.counts.append(counts)
             self._owners.append(self._remote[number])
         self._open: dict[int, Shard] = {}
@@ -122,7 +122,7 @@ class Store:
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer that made the ids."""
-        tokenizer = load_tokenizer(self._places[0] / TOKENIZER)
+        tokenizer = load_tokenizer(self.places[0] / TOKENIZER)
         same = tokenizer.vocab_size == self.info.vocab_size
         if not same or tokenizer.checksum != self.info.tokenizer:
             raise FileError(
@@ -146,7 +146,7 @@ class Store:
         """A SHA-256 of what the store holds; that of its parts together is the same."""
         sums = {
             name: entry["sha256"]
-            for folder in self._places
+            for folder in self.places
             for name, entry in read_manifest(folder).items()
             if name.startswith(f"{SHARDS}/")
         }
@@ -225,7 +225,7 @@ class Store:
 
     def check(self) -> None:
         """Compare every file with its checksum."""
-        for folder, remote in zip(self._places, self._remote, strict=True):
+        for folder, remote in zip(self.places, self._remote, strict=True):
             check_manifest(folder) if remote is None else remote.fetch_all()
 
     def require_tokenizer(self, tokenizer: Tokenizer, whose: str) -> None:

@@ -52,8 +52,12 @@ def packed_index(lengths: tuple[int, ...], device: torch.device) -> PackedIndex:
     """Made once a batch: all its layers ask for the same."""
     counts = np.asarray(lengths)
     keys = np.arange(max(lengths)) < counts[:, None]
-    arrays = (offsets(counts).astype(np.int32), row_ids(counts), positions_within(counts), keys)
-    return PackedIndex(*(torch.as_tensor(array).to(device) for array in arrays), max(lengths))
+
+    def move(array: object) -> Tensor:
+        return torch.as_tensor(array).to(device)
+
+    ends, rows = move(offsets(counts).astype(np.int32)), move(row_ids(counts))
+    return PackedIndex(ends, rows, move(positions_within(counts)), move(keys), max(lengths))
 
 
 def attend_packed(

@@ -18,6 +18,7 @@ def communication_picture(lines: Mapping[str, Sequence[ClusterPlan]]) -> bytes:
         raise MissingExtraError("matplotlib", "plot", "drawing the plan") from None
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[3, 2])
+    devices: list[int] = []
     for place, (name, plans) in enumerate(lines.items()):
         devices = [plan.devices for plan in plans]
         fractions = [plan.fraction for plan in plans]

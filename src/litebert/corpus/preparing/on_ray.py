@@ -62,8 +62,8 @@ def describe_task(
     """The task of all nodes, whose working folders differ: paths are absolute."""
     sources = [source if _is_elsewhere(source.name) else _absolute(source) for source in inputs]
     store = hashlib.sha256(info.model_dump_json().encode()).hexdigest()[:16]
-    places = [as_url(name) or os.path.abspath(name) for name in (tokenizer, out)]
-    return PartTask(sources, settings, *places, store)
+    model, place = (as_url(name) or os.path.abspath(name) for name in (tokenizer, out))
+    return PartTask(sources, settings, model, place, store)
 
 
 def _is_elsewhere(name: str) -> bool:
