@@ -30,9 +30,9 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Some megabytes in a few files, and the store that one machine makes of them."""
     folder = tmp_path_factory.mktemp("text")
     (folder / "raw").mkdir()
-    lines = [" ".join(document) for document in make_documents(1, 4000, (3, 9), (6, 14))]
+    lines = [" ".join(document) for document in make_documents(1, 500, (3, 9), (6, 14))]
     for number in range(6):
-        rows = (f"{line} {number} {copy}" for copy in range(6) for line in lines)
+        rows = (f"{line} {number} {copy}" for copy in range(48) for line in lines)
         (folder / "raw" / f"{number}.txt").write_text("\n\n".join(rows))
     write_wordpiece(folder / "tokenizer")
     run(folder, folder / "whole")
