@@ -32,6 +32,7 @@ from litebert.base.errors import LitebertError, LostRankError, SettingsError
 from litebert.base.runtime import default_device
 from litebert.base.settings import first_difference
 from litebert.train.heartbeat import Heartbeat
+from litebert.train.meeting import agree
 
 CPU = torch.device("cpu")
 TIMEOUT = 300.0  # seconds
@@ -130,7 +131,7 @@ class DistributedGroup:
 
     def _lost(self, error: RuntimeError) -> LostRankError:
         who = "another rank" if self.heartbeat is None else self.heartbeat.lost()
-        reason = str(error).strip().partition("\n")[0].rpartition("] ")[2]
+        reason = str(error).strip().partition("\n")[0].partition(". This is")[0]
         return LostRankError(
             f"rank {self.rank}: {who} of {self.world_size} was lost ({reason}); the last "
             "checkpoint stays: the same command resumes from it"
@@ -153,9 +154,7 @@ def join_group(timeout: float = TIMEOUT) -> Iterator[DistributedGroup]:
     backend, limit = "nccl" if device.type == "cuda" else "gloo", timedelta(seconds=timeout)
     with _meeting(timeout):
         store, rank, world_size = next(rendezvous("env://", timeout=limit))
-        # After an elastic restart the store may still hold the addresses of the processes before.
-        count = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-        attempt = PrefixStore(f"attempt-{count}", store)
+        attempt = PrefixStore(agree(store, rank, world_size, timeout), store)
         dist.init_process_group(
             backend, store=attempt, rank=rank, world_size=world_size, timeout=limit
         )
@@ -171,7 +170,7 @@ def join_group(timeout: float = TIMEOUT) -> Iterator[DistributedGroup]:
 def _meeting(timeout: float) -> Iterator[None]:
     try:
         yield
-    except (RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError, TimeoutError) as error:
         where = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
         reason = str(error).strip().partition("\n")[0]
         raise SettingsError(
