@@ -60,7 +60,6 @@ bench: install
 	$(BIN)/python benchmarks/pretrain.py
 	$(BIN)/python benchmarks/kill.py
 	$(BIN)/python benchmarks/time_to_quality.py
-	$(BIN)/python benchmarks/table5.py
 
 parity: install
 	$(BIN)/python -m pytest -m extra

@@ -1,4 +1,4 @@
-"""Load all that the installed package ships: every module, preset and recipe.
+"""Load all that the installed package ships: every module, preset, recipe and table.
 
 `check_wheel.py` runs this with the Python of an environment that has the core dependencies only, so
 a module that needs an extra when it is imported is found here.
@@ -13,6 +13,7 @@ from types import ModuleType
 
 import litebert
 from litebert.finetuning import recipe as recipes
+from litebert.reproduction.table import load_tables
 
 # The service's own modules need its extra; `serve` imports them once it has checked for it.
 OF_THE_SERVICE = {"fastapi", "prometheus_client", "starlette", "uvicorn"}
@@ -24,13 +25,16 @@ def main() -> None:
     _check_version()
     modules = _import_modules()
     recipe_files = sorted(recipes.FOLDER.glob("*.toml"))
-    presets = sorted(set(PACKAGE.rglob("*.toml")) - set(recipe_files))
+    table_files = sorted((PACKAGE / "reproduction" / "tables").glob("*.toml"))
+    presets = sorted(set(PACKAGE.rglob("*.toml")) - {*recipe_files, *table_files})
     for file in presets:
         litebert.load_preset(file.stem)
     rows = sum(_load_rows(file) for file in recipe_files)
-    if not presets or not rows:
-        raise SystemExit(f"{len(presets)} presets and {rows} rows of recipes are shipped")
-    print(f"{modules} modules, {len(presets)} presets, {rows} rows of {len(recipe_files)} recipes")
+    tables = len(load_tables(["all"]))
+    if not presets or not rows or tables != len(table_files):
+        raise SystemExit(f"{len(presets)} presets, {rows} rows of recipes, {tables} tables shipped")
+    shipped = f"{len(presets)} presets, {rows} rows of {len(recipe_files)} recipes, {tables} tables"
+    print(f"{modules} modules, {shipped}")
 
 
 def _check_version() -> None:

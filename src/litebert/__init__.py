@@ -35,12 +35,14 @@ __all__ = [
     "__version__",
     "bench",
     "demo",
+    "distill",
     "embed",
     "evaluate",
     "export_model",
     "finetune",
     "import_model",
     "inspect",
+    "layers",
     "load",
     "load_preset",
     "load_tokenizer",
@@ -51,6 +53,7 @@ __all__ = [
     "prepare",
     "presets",
     "pretrain",
+    "reproduce",
     "scores",
     "serve",
     "show_tokenizer",
@@ -71,12 +74,14 @@ HOMES = {
     "Tokenizer": "litebert.text.tokenizer",
     "bench": "litebert.inference.bench",
     "demo": "litebert.demos.film_reviews",
+    "distill": "litebert.train.distill",
     "embed": "litebert.inference.embed",
     "evaluate": "litebert.train.evaluate",
     "export_model": "litebert.convert.transfer",
     "finetune": "litebert.finetuning.finetune",
     "import_model": "litebert.convert.transfer",
     "inspect": "litebert.train.inspect",
+    "layers": "litebert.reproduction.layers",
     "load": "litebert.model.model",
     "load_preset": "litebert.configs.load",
     "load_tokenizer": "litebert.text.tokenizer",
@@ -87,6 +92,7 @@ HOMES = {
     "prepare": "litebert.corpus.preparing.prepare",
     "presets": "litebert.configs.load",
     "pretrain": "litebert.train.pretrain",
+    "reproduce": "litebert.reproduction.reproduce",
     "scores": "litebert.finetuning.scoreboard",
     "serve": "litebert.serving.serve",
     "show_tokenizer": "litebert.text.tokenizer",
@@ -112,9 +118,12 @@ if TYPE_CHECKING:
     from litebert.model.config import EncoderConfig
     from litebert.model.model import Model, load
     from litebert.objectives.masking import Masker, Masking
+    from litebert.reproduction.layers import layers
+    from litebert.reproduction.reproduce import reproduce
     from litebert.serving.serve import serve
     from litebert.text.tokenizer import Tokenizer, load_tokenizer, show_tokenizer
     from litebert.train.callbacks import Callback
+    from litebert.train.distill import distill
     from litebert.train.evaluate import evaluate
     from litebert.train.inspect import inspect
     from litebert.train.plan import plan

@@ -196,7 +196,7 @@ def test_every_token_once_by_tracing_ids(name: str) -> None:
         start, end = runs_of(samples, int(number))[1]
         borrowed.update(range(start, end))
     assert seen - borrowed == Counter(range(len(window.ids)))
-    if name in ("albert", "plain-pairs", "electra", "full-sentences", *ONE_DOCUMENT):
+    if name in ("albert", "plain-pairs", "electra", "full-sentences", "sentences", *ONE_DOCUMENT):
         assert not borrowed
     else:
         assert borrowed
@@ -609,3 +609,13 @@ def test_single_segments_never_cross_documents(name: str) -> None:
     assert (np.diff(samples.fragments) == 1).all()
     owner = document_of_token(window)
     assert (owner[samples.starts] == owner[samples.ends - 1]).all()
+
+
+def test_every_sentence_by_itself() -> None:
+    window = make_window([[2, 30], [4]])
+    samples = make_samples(window, INPUT_FORMATS["sentences"], 12, 0, 0)
+    assert samples.first.tolist() == [0, 1, 2]
+    assert (samples.last - samples.first == 1).all()
+    assert samples.lengths(1).tolist() == [4, 12, 6]
+    assert samples.truncated.tolist() == [0, 20, 0]
+    assert len(set(samples.keys.tolist())) == 3

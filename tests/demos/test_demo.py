@@ -16,7 +16,7 @@ from litebert.demos import compare, film_reviews, reviews
 from litebert.demos.charts import bars, line
 from litebert.demos.compare import ALL, BASELINE, Cell, ComparisonJob, ComparisonPlan
 from litebert.demos.findings import rows_of, verdict
-from litebert.demos.reviews import read_sentences
+from litebert.demos.reviews import Sentences, read_sentences
 
 REVIEWS = 300
 
@@ -34,6 +34,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         path.write_text("".join(lines), encoding="utf-8")
         return len(lines)
 
+    sentences = read_sentences()
+    fewer = Sentences(sentences.train[:400], sentences.dev[:100], sentences.test[:300])
+    monkeypatch.setattr(compare, "read_sentences", lambda: fewer)
     monkeypatch.setattr(film_reviews, "write_texts", write)
     monkeypatch.setattr(film_reviews, "VOCAB_SIZE", 600)
     monkeypatch.setattr(film_reviews, "HELD_OUT", 0.1)
@@ -68,7 +71,7 @@ def test_the_road_goes_from_text_to_a_report(
     assert {one.label for one in predictions} <= {"praise", "blame"}
 
     # Nothing is done twice: with fine-tuning made impossible the same comes out.
-    monkeypatch.setattr(compare, "ProcessPool", pytest.fail)
+    monkeypatch.setattr(compare.ProcessPool, "submit", pytest.fail)
     again = film_reviews.demo(out=tmp_path, budget="8s")
     assert again is not None
     assert again.as_dict() == found.as_dict()

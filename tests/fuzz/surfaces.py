@@ -29,7 +29,11 @@ from litebert.corpus.store import open_store
 from litebert.finetuning.recipe import FOLDER as RECIPES
 from litebert.finetuning.recipe import load_recipe
 from litebert.finetuning.runs import read_result
+from litebert.inference.minimal_pairs import read_minimal_pairs
 from litebert.model.model import Model
+from litebert.reproduction.findings import find_out
+from litebert.reproduction.scale import SCALES, scaled_preset
+from litebert.reproduction.table import load_tables
 from litebert.tasks.data import open_data
 from litebert.tasks.source import DataSource
 from litebert.tasks.task import TASK_KEY
@@ -428,6 +432,22 @@ def _prepare(folder: Folder, out: Path) -> None:
     litebert.prepare(texts, folder / "tokenizer", out, num_workers=1)
 
 
+def _build_paper_tables(folder: Folder) -> None:
+    """A table of a paper, and minimal pairs."""
+    shipped = Path(litebert.__file__).parent / "reproduction" / "tables"
+    (folder / "t5.toml").write_bytes((shipped / "t5.toml").read_bytes())
+    row = {"sentence_good": "A cat sits.", "sentence_bad": "A cat sit.", "UID": "agreement"}
+    (folder / "pairs.jsonl").write_text(json.dumps(row) + "\n" + json.dumps(row) + "\n")
+
+
+def _read_paper_tables(folder: Folder, out: Path) -> None:
+    read_minimal_pairs(folder)
+    for table in load_tables([str(folder / "t5.toml")]):
+        find_out(table, None, None)
+        for row in table.rows:
+            scaled_preset(table, row, SCALES["minutes"])
+
+
 SURFACES: dict[str, Surface] = {
     "config": Surface(_build_model, _load_model, ("model/config.json",), _import),
     "weights": Surface(_build_model, _load_model, ("model/*.safetensors",), _import),
@@ -451,6 +471,7 @@ SURFACES: dict[str, Surface] = {
     "archive": Surface(_build_archives, _read_tables, ("rows.*",)),
     "task files": Surface(_build_task_files, _read_task_files, ("*.*", "SST-2/*")),
     "tensorflow": Surface(_build_tensorflow, _import_tensorflow, ("google/*",)),
+    "paper tables": Surface(_build_paper_tables, _read_paper_tables, ("*.toml", "*.jsonl")),
     "corpus": Surface(_build_corpus, _prepare, ("?.*",)),
 }
 

@@ -228,6 +228,14 @@ def test_texts_that_are_cut_off_are_counted(start: Path, tmp_path: Path) -> None
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
 
 
+def test_texts_given_as_they_are(start: Path, tmp_path: Path) -> None:
+    saved(start, tmp_path / "ours", max_length=8)
+    vectors = litebert.embed(tmp_path / "ours", text=TEXTS[:2])
+    np.testing.assert_array_equal(vectors, litebert.embed(tmp_path / "ours", TEXTS[:2]))
+    with pytest.raises(SettingsError, match="give --input FILE"):
+        litebert.embed(tmp_path / "ours")
+
+
 @pytest.mark.extra
 def test_minilm_is_the_same_as_in_sentence_transformers(tmp_path: Path) -> None:
     """The trained encoder that PyPI has; texts of 0 to 600 words, longer than it reads."""

@@ -45,6 +45,9 @@ FILMS = [("a fine film", "pos"), ("two hours too long", "neg"), ("very fine", "p
     [
         ("a.csv", "a fine film,pos\ntwo hours too long,neg\nvery fine,pos\n"),
         ("a.csv", '\ufeff"a fine film","pos"\r\ntwo hours too long,neg\r\nvery fine,pos'),
+        ("a.csv", "a fine film;pos\ntwo hours too long;neg\nvery fine;pos\n"),
+        ("a.csv", "7,a fine film,pos\n9,two hours too long,neg\n8,very fine,pos\n"),
+        ("a.csv", '"pos";7;"a fine film"\nneg;9;two hours too long\npos;8;very fine\n'),
         ("a.tsv", "pos\ta fine film\nneg\ttwo hours too long\npos\tvery fine\n"),
         ("a.tsv", "pos\ta fine film\n\ufeffneg\ttwo hours too long\npos\tvery fine\n"),
         ("a.txt", "pos\ta fine film\nneg\ttwo hours too long\npos\tvery fine\n"),
@@ -55,7 +58,21 @@ def test_a_table_without_a_header_is_told_and_said(tmp_path: Path, name: str, co
     said: list[str] = []
     assert pairs(read(save(tmp_path / name, content), say=said.append)) == FILMS
     assert any("no header, so the first line is data" in line for line in said)
-    assert any("columns guessed by their content: text = " in line for line in said)
+    assert any("columns guessed by their content: " in line for line in said)
+
+
+def test_semicolons_of_spreadsheets(tmp_path: Path) -> None:
+    content = '\ufefflabel;text\r\npos;"a ""fine"", long; film"\r\nneg;too long, really\r\n'
+    said: list[str] = []
+    found = pairs(read(save(tmp_path / "a.csv", content), say=said.append))
+    assert found == [('a "fine", long; film', "pos"), ("too long, really", "neg")]
+    assert any("semicolons stand between its fields" in line for line in said)
+
+
+def test_a_list_of_texts_is_read_to_predict_for(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.json", '["a fine film", "two hours; too long"]')
+    found = pairs(read(path, labelled=False))
+    assert found == [("a fine film", None), ("two hours; too long", None)]
 
 
 @pytest.mark.parametrize(

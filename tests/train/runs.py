@@ -63,13 +63,13 @@ def small(name: str, **changes: Any) -> Preset:
     return Preset.build(merge(tree, changes), name)
 
 
-def write_store(folder: Path) -> Path:
+def write_store(folder: Path, seed: int = 5) -> Path:
     """A prepared corpus of 120 documents over a vocabulary of 155 words."""
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     pieces += [f"w{number}q" for number in range(WORDS)]
     (folder / "pieces").mkdir(parents=True)
     (folder / "pieces" / "vocab.txt").write_text("".join(piece + "\n" for piece in pieces))
-    chance = np.random.default_rng(5)
+    chance = np.random.default_rng(seed)
     documents = [
         [" ".join(_words(chance)) for _ in range(chance.integers(1, 10))] for _ in range(120)
     ]

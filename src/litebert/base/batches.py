@@ -56,6 +56,13 @@ class Batch:
         """The place of each token within its sequence."""
         return positions_within(self.lengths)
 
+    @cached_property
+    def originals(self) -> NDArray[np.int32]:
+        """The ids with what masking hid put back."""
+        ids = self.ids.copy()
+        ids[self.positions] = self.targets
+        return ids
+
     @property
     def group_lengths(self) -> IntArray:
         """Tokens of each group."""

@@ -11,6 +11,7 @@ CHOOSE = "2  Choose and plan"
 TRAIN = "3  Pretrain"
 USE = "4  Fine-tune and use"
 MOVE = "5  Move models in and out"
+STUDY = "6  Study the papers"
 GROUPS = {"tokenizer": "Train a tokenizer, or see what one does."}
 DEMO = {
     "demo": "Serve the demo's model of film reviews; it is trained in a minute if there is none."
@@ -39,8 +40,10 @@ COMMANDS = (
     Command("presets", "presets", "training:presets", CHOOSE, arguments=0),
     Command("plan", "plan", "training:plan", CHOOSE, flags=AS_JSON),
     Command("pretrain", "pretrain", "training:pretrain", TRAIN),
+    Command("distill", "distill", "training:distill", TRAIN),
     Command("evaluate", "evaluate", "training:evaluate", TRAIN, flags=AS_JSON),
     Command("plot", "plot", "training:plot", TRAIN),
+    Command("layers", "layers", "reproduction:layers", TRAIN, flags=AS_JSON),
     Command("finetune", "finetune", "tasks:finetune", USE),
     Command("scores", "scores", "tasks:scores", USE),
     Command("predict", "predict", "tasks:predict", USE),
@@ -49,4 +52,5 @@ COMMANDS = (
     Command("bench", "bench", "tasks:bench", USE, flags=AS_JSON),
     Command("import", "import_model", "models:import_model", MOVE, arguments=2),
     Command("export", "export_model", "models:export_model", MOVE, arguments=2),
+    Command("reproduce", "reproduce", "reproduction:reproduce", STUDY),
 )

@@ -26,7 +26,12 @@ IN_PYTHON_ONLY = {
     "say",
     "chunk_bytes",
 }  # not on a command line
-OPTION_NAMES = {"overrides": "--set", "columns": "--column", "start_from": "--from"}
+OPTION_NAMES = {
+    "overrides": "--set",
+    "columns": "--column",
+    "start_from": "--from",
+    "objectives": "--objective",
+}
 REQUIRED = inspect.Parameter.empty
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _ARGUMENT = re.compile(r"^ {0,4}(\w+): (.*)$")

@@ -128,10 +128,14 @@ def _table(predictions: Sequence[Prediction]) -> Table:
     return table
 
 
-def embed(out: Path, **options: Any) -> None:
-    """How many vectors there are."""
+def embed(out: Path | None, **options: Any) -> None:
+    """How many vectors there are, or the vectors as lines of JSON."""
     with fraction("texts") as on_progress:
         vectors = litebert.embed(out=out, say=say, on_progress=on_progress, **options)
+    if out is None:
+        for vector in vectors:
+            print(json.dumps([round(number, 6) for number in vector.tolist()]))
+        return
     count, width = vectors.shape
     print(f"{out}: {count:,} vectors of {width} numbers")
 

@@ -42,13 +42,22 @@ def plan(as_json: bool, **options: Any) -> None:
         Console().print(table(plans))
 
 
-def pretrain(out: Path, corpus: list[Path], **options: Any) -> None:
+def pretrain(**options: Any) -> None:
     """A live view, and where the model is."""
+    _train("pretrain", **options)
+
+
+def distill(**options: Any) -> None:
+    """The same."""
+    _train("distill", **options)
+
+
+def _train(function: str, out: Path, corpus: list[Path], **options: Any) -> None:
     started = time.monotonic()  # a budget of time covers the imports too
     from litebert.cli.live import live_view
 
     with live_view() as view:
-        result = litebert.pretrain(
+        result = getattr(litebert, function)(
             corpus=corpus, out=out, callbacks=[view], started=started, **options
         )
     if not result.finished:
@@ -85,6 +94,8 @@ def evaluate(as_json: bool, **options: Any) -> None:
         print(json.dumps(report.as_dict(), indent=2))
     elif hasattr(report, "objectives"):
         print(_held_out(report))
+    elif hasattr(report, "phenomena"):
+        print(_minimal_pairs(report))
     else:
         print(_task(report))
 
@@ -100,6 +111,18 @@ def _held_out(report: Any) -> str:
         if entry.recall is not None:
             line += f"   recall {entry.recall:.1%}"
         lines.append(line)
+    return "\n".join(lines)
+
+
+def _minimal_pairs(report: Any) -> str:
+    lines = [
+        f"{report.pairs:,} minimal pairs of {report.paradigms} paradigms; the grammatical sentence "
+        "is likelier in",
+        f"{'mean':34} plain {report.plain:.1%}           word left to right {report.word:.1%}",
+    ]
+    for name, one in report.phenomena.items():
+        shown = [f"{i.value:.1%} ({i.low:.1%} to {i.high:.1%})" for i in (one.plain, one.word)]
+        lines.append(f"{name:34} {shown[0]:26} {shown[1]}   of {one.pairs:,}")
     return "\n".join(lines)
 
 

@@ -4,6 +4,7 @@
     [generator]  ELECTRA's second encoder       [optimizer]  LAMB or AdamW, learning rate, clipping
     [data]       input format, length, batch    [schedule]   warmup and decay
     [[stages]]   lengths and depths in turn     [evaluation], [checkpoint], [log]
+    [teacher]    a trained encoder to learn from
 
 `objectives` says what is learned; each trains one head (see `objectives/`). Amounts of training are
 fractions of the budget, so that one dial, `budget`, moves all of them together.
@@ -23,8 +24,9 @@ from litebert.base.settings import Settings, merge
 from litebert.corpus.loader import DataSettings
 from litebert.corpus.sampling.input_formats import input_format
 from litebert.model.config import EncoderConfig
+from litebert.objectives.distillation import TeacherSettings
 from litebert.objectives.masking import Masking
-from litebert.objectives.registry import OBJECTIVES, heads_of
+from litebert.objectives.registry import OBJECTIVES, TAUGHT, heads_of
 
 
 class PresetData(DataSettings):
@@ -142,7 +144,9 @@ class Preset(Settings):
     """One run, described."""
 
     title: str = Field(description="one line on what this is")
-    objectives: tuple[str, ...] = Field(description="what is learned: " + ", ".join(OBJECTIVES))
+    objectives: tuple[str, ...] = Field(
+        description="what is learned: " + ", ".join([*OBJECTIVES, *TAUGHT])
+    )
     budget: str = Field(default="125000steps", description="how long: 30m, 200Mtok or 125000steps")
     seed: int = Field(default=0, ge=0, lt=2**63)
     initialization: Literal["truncated_normal", "corpus"] = Field(
@@ -159,6 +163,9 @@ class Preset(Settings):
     discriminator_weight: float = Field(default=50.0, gt=0, description="of ELECTRA's loss")
     model: EncoderConfig = Field(description="the encoder that is kept (ELECTRA's discriminator)")
     generator: EncoderConfig | None = Field(default=None, description="ELECTRA's generator")
+    teacher: TeacherSettings | None = Field(
+        default=None, description="a trained encoder to learn from (litebert distill)"
+    )
     data: PresetData = PresetData()
     masking: Masking = Masking()
     optimizer: OptimizerSettings = OptimizerSettings()
@@ -199,24 +206,37 @@ class Preset(Settings):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         for name in self.objectives:
-            if name not in OBJECTIVES:
-                raise ValueError(f"unknown objective {name!r}; {did_you_mean(name, OBJECTIVES)}")
+            if name not in OBJECTIVES and name not in TAUGHT:
+                known = [*OBJECTIVES, *TAUGHT]
+                raise ValueError(f"unknown objective {name!r}; {did_you_mean(name, known)}")
+            if name in TAUGHT and self.teacher is None:
+                raise ValueError(f"{name} needs a [teacher] to learn from")
             if self.objectives.count(name) > 1:
                 raise ValueError(f"objectives has {name!r} more than once")
         if not self.objectives:
             raise ValueError("objectives is empty: name what to learn, say ['masked_lm']")
         if "replaced_token" in self.objectives and self.generator is None:
             raise ValueError("replaced_token needs a [generator] that replaces tokens")
+        self._check_teacher()
         if "replaced_token" in self.objectives and len(self.objectives) > 1:
             raise ValueError("replaced_token stands alone: its generator learns masked_lm")
         self._check_input_format()
         self._check_stages()
         return self
 
+    def _check_teacher(self) -> None:
+        if self.teacher is None:
+            return
+        if not set(self.objectives) & set(TAUGHT):
+            raise ValueError(f"a [teacher] teaches {', '.join(TAUGHT)}: name one in objectives")
+        for name in self.teacher.weights:
+            if name not in TAUGHT:
+                raise ValueError(f"teacher.weights.{name}: {did_you_mean(name, TAUGHT)}")
+
     def _check_input_format(self) -> None:
         have = input_format(self.data.input_format).negatives
         for name in self.objectives:
-            needed = OBJECTIVES[name].negatives
+            needed = OBJECTIVES[name].negatives if name in OBJECTIVES else None
             if needed is not None and needed != have:
                 raise ValueError(
                     f"data.input_format {self.data.input_format!r} gives nothing to decide for "

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from io import StringIO
 from typing import Any
 
-from litebert.base.errors import MissingExtraError
+from litebert.base.figures import GREY, new_axes, svg
 from litebert.base.intervals import Interval
 
 COLOURS = ("#9aa5b1", "#c7a45a", "#3e8ed0", "#e4572e")
-GREY = "#7b8794"  # legible on white and on black
 Points = Sequence[tuple[float, float]]
 
 
@@ -31,7 +29,7 @@ def bars(groups: Sequence[tuple[str, Sequence[Interval]]], names: Sequence[str])
     axes.set_xticklabels([label for label, _ in groups])
     axes.yaxis.set_major_formatter("{x:.0%}")
     axes.legend(frameon=False, labelcolor=GREY, ncols=2, loc="upper left")
-    return _svg(axes)
+    return svg(axes.figure)
 
 
 def line(points: Points, x: str, chance: tuple[float, str], *, percent: bool = False) -> str:
@@ -46,27 +44,8 @@ def line(points: Points, x: str, chance: tuple[float, str], *, percent: bool = F
     axes.set_xlabel(x, color=GREY)
     if percent:
         axes.yaxis.set_major_formatter("{x:.0%}")
-    return _svg(axes)
+    return svg(axes.figure)
 
 
 def _axes() -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "demo", "the demo's charts") from None
-    axes = Figure(figsize=(5.2, 3.0), layout="constrained").subplots()
-    axes.tick_params(colors=GREY)
-    axes.grid(axis="y", alpha=0.25)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
-    axes.spines["bottom"].set_color(GREY)
-    return axes
-
-
-def _svg(axes: Any) -> str:
-    from matplotlib import rc_context
-
-    text = StringIO()
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "litebert"}):
-        axes.figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
-    return text.getvalue()[text.getvalue().index("<svg") :]
+    return new_axes(extra="demo", purpose="the demo's charts")[1][0]

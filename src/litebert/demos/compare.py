@@ -112,6 +112,7 @@ def compare(
 
     Models of the last arm with the most labels are kept.
     """
+    sentences = read_sentences()
     last, most = list(arms)[-1], max(plan.steps)
     sizes = sorted(plan.steps.items(), reverse=True)  # what takes longest goes first
     grid = [
@@ -120,21 +121,22 @@ def compare(
         for arm in arms
         for learning_rate in plan.learning_rates
     ]
-    results = _run_all(grid, arms, out, progress)
-    best = {
-        (job.arm, job.labels): job
-        for job in sorted(results, key=lambda job: (results[job]["dev"], -job.learning_rate))
-    }
-    rest = [
-        replace(best[arm, labels], seed=seed)
-        for labels, _ in sizes
-        for seed in range(2, plan.seeds + 1)
-        for arm in arms
-    ]
-    results |= _run_all(rest, arms, out, progress)
+    with ProcessPool(cpu_count(), _prepare, (arms, out, sentences)) as pool:
+        results = _run_all(grid, pool, out, progress)
+        best = {
+            (job.arm, job.labels): job
+            for job in sorted(results, key=lambda job: (results[job]["dev"], -job.learning_rate))
+        }
+        rest = [
+            replace(best[arm, labels], seed=seed)
+            for labels, _ in sizes
+            for seed in range(2, plan.seeds + 1)
+            for arm in arms
+        ]
+        results |= _run_all(rest, pool, out, progress)
     cells = []
     for labels in sorted(plan.steps):
-        cells.append(_baseline(labels, plan.seeds))
+        cells.append(_baseline(sentences, labels, plan.seeds))
         for arm in arms:
             jobs = [replace(best[arm, labels], seed=1 + n) for n in range(plan.seeds)]
             dev, test = ([results[job][part] for job in jobs] for part in ("dev", "test"))
@@ -142,10 +144,10 @@ def compare(
     return cells
 
 
-def _baseline(labels: int, seeds: int) -> Cell:
+def _baseline(sentences: Sentences, labels: int, seeds: int) -> Cell:
     """TF-IDF with the labels that each seed chooses; all labels are the same for every seed."""
-    sentences, found = read_sentences(), list[list[float]]()
     task, parts = Classification(TASK), (sentences.dev, sentences.test)
+    found: list[list[float]] = []
     for seed in range(1, seeds + 1):
         if labels == ALL and found:
             found.append(found[0])
@@ -159,7 +161,7 @@ def _baseline(labels: int, seeds: int) -> Cell:
 
 
 def _run_all(
-    jobs: list[ComparisonJob], arms: dict[str, Path], out: Path, progress: Progress
+    jobs: list[ComparisonJob], pool: ProcessPool, out: Path, progress: Progress
 ) -> Results:
     """The results of some jobs: those that are there, and the others by one process a core."""
     results: Results = {}
@@ -168,16 +170,13 @@ def _run_all(
         results[job] = {name: scores["accuracy"] for name, scores in result.scores.items()}
         progress(job, results[job]["test"])
 
-    left = [job for job in jobs if not (out / job.name / RESULT).is_file()]
     for job in jobs:
-        if job not in left:
+        if (out / job.name / RESULT).is_file():
             keep(job, read_result(out / job.name, "accuracy"))
-    if left:
-        with ProcessPool(min(cpu_count(), len(left)), _prepare, (arms, out)) as pool:
-            for job in left:
-                pool.submit(_run, job)
-            for job, result in pool.completed():
-                keep(job, result)
+        else:
+            pool.submit(_run, job)
+    for job, result in pool.completed():
+        keep(job, result)
     return results
 
 
@@ -189,14 +188,13 @@ _worker: _Worker | None = None
 class _Worker:
     """What all jobs of a process need."""
 
-    def __init__(self, arms: dict[str, Path], out: Path) -> None:
-        self.out, self.task = out, Classification(TASK)
+    def __init__(self, arms: dict[str, Path], out: Path, sentences: Sentences) -> None:
+        self.out, self.task, self.sentences = out, Classification(TASK), sentences
         self.models = {name: Model.load(folder) for name, folder in arms.items()}
         self.tokenizer = load_tokenizer(next(iter(arms.values())))
-        self.sentences: Sentences = read_sentences()
         self.train, dev, test = (
             FeaturedExamples(part, self.task.features(part, self.tokenizer))
-            for part in (self.sentences.train, self.sentences.dev, self.sentences.test)
+            for part in (sentences.train, sentences.dev, sentences.test)
         )
         self.dev = {"dev": dev, "test": test}
 
@@ -217,12 +215,12 @@ class _Worker:
         return result
 
 
-def _prepare(arms: dict[str, Path], out: Path) -> None:
+def _prepare(arms: dict[str, Path], out: Path, sentences: Sentences) -> None:
     """Begin a process: one thread, as there is a process for every core."""
     global _worker
     torch.set_num_threads(1)
     keep_freed_memory()
-    _worker = _Worker(arms, out)
+    _worker = _Worker(arms, out, sentences)
 
 
 def _run(job: ComparisonJob) -> tuple[ComparisonJob, RunResult]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from litebert.base.pages import page
 from litebert.demos.charts import Points, bars, line
 from litebert.demos.findings import MEASURED_ON, Findings, LabelCount, verdict
 from litebert.demos.samples import GAP
@@ -12,21 +13,6 @@ from litebert.train.evaluate import HeldOutReport
 from litebert.train.metrics import Metrics
 
 SHOWN = 320  # characters of a piece of text
-STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem;
-       color: #1f2933; background: #fff }
-h1, h2 { line-height: 1.2 } h2 { margin-top: 2.2rem; border-top: 1px solid #e4e7eb;
-       padding-top: 1.2rem }
-table { border-collapse: collapse } td, th { padding: .25rem .8rem; text-align: right;
-       border-bottom: 1px solid #e4e7eb } td:first-child, th:first-child { text-align: left }
-.side { display: flex; flex-wrap: wrap; gap: 1rem } .side figure { flex: 1 1 24rem; margin: 0 }
-figcaption { font-weight: 600 } svg { width: 100%; height: auto }
-.wrong { color: #b0301c } .right { color: #1b7f4b } pre { background: #f5f7fa; padding: 1rem;
-       overflow-x: auto } blockquote { margin: .6rem 0; padding-left: .8rem;
-       border-left: 3px solid #cbd2d9; font-size: .92rem }
-@media (prefers-color-scheme: dark) { body { color: #e4e7eb; background: #14181d }
-       pre { background: #1f2933 } }
-"""
 
 
 def render_report(found: Findings, metrics: Sequence[Metrics], commands: str) -> str:
@@ -37,11 +23,7 @@ def render_report(found: Findings, metrics: Sequence[Metrics], commands: str) ->
         _held_out(found.held_out), _gaps(found), _orders(found), _parameters(found),
         f"<h2>Next</h2><pre>{escape(commands)}</pre>",
     ]  # fmt: skip
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>litebert demo</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{STYLE}</style></head><body>{''.join(body)}</body></html>\n"
-    )
+    return page("litebert demo", "".join(body))
 
 
 def _head(found: Findings) -> str:

@@ -42,12 +42,14 @@ from litebert.finetuning.recipe import Recipe
 from litebert.finetuning.reports import Finetuned, FinetuneReport
 from litebert.finetuning.runs import FeaturedExamples, RunResult, RunSetup, run_seed
 from litebert.finetuning.search import parse_search, search_recipe
+from litebert.finetuning.soft_labels import TaskTeacher, open_teacher
 from litebert.inference.model_folder import open_tokenizer
 from litebert.model.card import where_it_opens
 from litebert.model.folder import MODEL, find_model_folder, write_card
 from litebert.model.model import Model
 from litebert.tasks.data import TaskData, open_data
 from litebert.tasks.features import Features
+from litebert.tasks.featurize import make_features
 from litebert.tasks.readers.text_file import Say, quiet
 from litebert.tasks.registry import build_task
 from litebert.tasks.source import DataSource
@@ -87,7 +89,12 @@ def finetune(
     baseline: bool = True,
     keep_all: bool = False,
     search: str | None = None,
+<<<<<<< HEAD
     on: str | None = None,
+=======
+    teacher: str | Path | None = None,
+    unlabelled: str | Path | None = None,
+>>>>>>> main
     callbacks: Iterable[Callback] = (),
 ) -> Finetuned:
     """Fine-tune a pretrained encoder for a task: a published one, or a file of your own.
@@ -121,8 +128,15 @@ def finetune(
         baseline: Train TF-IDF and a linear model on the same examples, to be seen beside.
         keep_all: Keep every seed's model.
         search: Try learning rates and poolings first, within a time (5m) or a number of runs (12).
+<<<<<<< HEAD
         on: "ray" or "ray:ADDRESS": seeds run on the nodes of a Ray cluster, one device each; OUT
             must be on a file system that all nodes share.
+=======
+        teacher: A fine-tuned model of this task, larger as a rule, whose probabilities (or numbers)
+            are learned beside the labels; for classify, pair and regress.
+        unlabelled: With a teacher: more texts of the same kind, a file as `train` without labels,
+            or a text a line.
+>>>>>>> main
         callbacks: Told of the run's events (train/callbacks.py).
 
     Returns:
@@ -132,6 +146,7 @@ def finetune(
         raise SettingsError(f"--retry {retry}: choose {', '.join(RETRIES)}")
     if seeds < 1:
         raise SettingsError(f"--seeds {seeds}: at least one is needed")
+<<<<<<< HEAD
     if on is not None:
         check_shared(on, out)
     with ExitStack() as held:
@@ -156,13 +171,34 @@ def finetune(
         )  # fmt: skip
         mirror.push()
         return done
+=======
+    heard, folder = CallbackList(callbacks), find_model_folder(Path(model))
+    source = DataSource.build(data, train, dev, columns, level, repair)
+    found = open_data(task, source, heard.on_message)
+    start = Model.load(folder)
+    overrides = [*overrides, "freeze=true"] if freeze else overrides
+    taught_by = open_teacher(teacher, unlabelled, found, source, heard.on_message)
+    learned = found if taught_by is None else taught_by.joined(found)
+    chosen = choose_recipe(
+        start, folder, learned, open_tokenizer(folder), recipe, overrides, heard.on_message
+    )
+    return finetune_examples(
+        start, folder, found, chosen, Path(out), overflow=overflow, seeds=seeds, retry=retry,
+        baseline=baseline, keep_all=keep_all, search=search, teacher=taught_by, callbacks=heard,
+    )  # fmt: skip
+>>>>>>> main
 
 
 def finetune_examples(
     start: Model, folder: Path, data: TaskData, recipe: Recipe, out: Path, *,
     overflow: str = "truncate", seeds: int = 1, retry: Retry = "no", baseline: bool = False,
+<<<<<<< HEAD
     keep_all: bool = False, search: str | None = None, callbacks: Callback | None = None,
     group: DistributedGroup | None = None, on: str | None = None,
+=======
+    keep_all: bool = False, search: str | None = None, teacher: TaskTeacher | None = None,
+    callbacks: Callback | None = None,
+>>>>>>> main
 ) -> Finetuned:  # fmt: skip
     """The same for examples at hand, from a model at hand whose tokenizer is in `folder`."""
     callbacks, group = callbacks or Callback(), group or DistributedGroup(device=default_device())
@@ -178,15 +214,23 @@ def finetune_examples(
         raise SettingsError(f"exits=true: {folder} has one layer, before which there is no exit")
     if search is not None and recipe.freeze:
         raise SettingsError("--search: a frozen encoder has no learning rate to search for")
+    if teacher is not None and (search is not None or recipe.fits_head):
+        how = "--search" if search is not None else "freeze and contrastive"
+        raise SettingsError(f"--teacher: {how} cannot be combined with it; leave one of them out")
     budget = None if search is None else parse_search(search)
     task = _task(data, recipe, overflow)
     keep_freed_memory()
     with ExitStack() as held:
         should_stop = held.enter_context(stop_requests())
         make_folder(out)
+<<<<<<< HEAD
         description = _describe(task, recipe, data, folder, retry, search)
         group.require_equal({"settings": description["settings"], "litebert": source_checksum()})
         report = _finished_everywhere(group, _finished_report(out, description))
+=======
+        description = _describe(task, recipe, data, folder, retry, search, teacher)
+        report = _finished_report(out, description)
+>>>>>>> main
         if report is not None and len(report.seeds) >= seeds:  # needs no disk that can be written
             callbacks.on_message(f"{out}: finished before, with {len(report.seeds)} seed(s)")
             return Finetuned(out, report, _opens(start, task, out))
@@ -198,8 +242,17 @@ def finetune_examples(
         def setup_of(recipe: Recipe, data: TaskData, say: Say = quiet) -> RunSetup:
             task = _task(data, recipe, overflow, say)
             train, dev = _featured(task, data, tokenizer, folder)
+<<<<<<< HEAD
+=======
+            group = DistributedGroup(device=default_device())
+            taught = None
+            if teacher is not None:
+                unlabelled = make_features(task, teacher.unlabelled, tokenizer, folder)
+                parts = (train.features, unlabelled)
+                taught = teacher.teach(task, train.examples, parts, out, say)
+>>>>>>> main
             return RunSetup(
-                start, task, recipe, tokenizer, train, dev, group, callbacks, should_stop
+                start, task, recipe, tokenizer, train, dev, group, callbacks, should_stop, taught
             )
 
         if budget is not None:
@@ -250,13 +303,14 @@ def _finished_report(out: Path, description: dict[str, Any]) -> FinetuneReport |
 
 
 def _describe(
-    task: Task, recipe: Recipe, data: TaskData, folder: Path, retry: Retry, search: str | None
-) -> dict[str, Any]:
+    task: Task, recipe: Recipe, data: TaskData, folder: Path, retry: Retry, search: str | None,
+    teacher: TaskTeacher | None,
+) -> dict[str, Any]:  # fmt: skip
     """What a run is: equal descriptions, equal runs."""
     settings = {
         "task": task.settings.model_dump(mode="json"), "recipe": recipe.model_dump(mode="json"),
         "examples": checksum(data.train)[:16], "retry": retry,
-        "search": search,
+        "search": search, "teacher": None if teacher is None else teacher.describe(),
         "dev": {name: checksum(part)[:16] for name, part in data.dev.items()},
         "start": {file.name: sha256(file)[:16] for file in sorted(folder.glob("*.safetensors"))},
     }  # fmt: skip

@@ -72,6 +72,17 @@ class Recipe(Settings):
         description="for few labels: first draw texts of one label together and those of two "
         "apart (the steps), then fit the head as `freeze` does; SetFit's way",
     )
+    temperature: float = Field(
+        default=2.0, gt=0, description="with a teacher: of its probabilities and the student's"
+    )
+    soft_label_weight: float = Field(
+        default=1.0, gt=0, description="with a teacher: of its loss beside that of the labels"
+    )
+    probe_first: bool = Field(
+        default=False,
+        description="the head begins as a linear probe of the encoder, not at random, and then all "
+        "learns (LP-FT, Kumar 2022)",
+    )
     class_weights: Literal["none", "balanced"] = Field(
         default="none",
         description="of labels in the loss; balanced: rare ones count as frequent ones",

@@ -33,6 +33,7 @@ from litebert.finetuning.doubts import why_doubtful, why_nothing
 from litebert.finetuning.exits import ExitLearner
 from litebert.finetuning.linear_probe import fit_head
 from litebert.finetuning.recipe import Recipe
+from litebert.finetuning.soft_labels import SoftLabels, TaughtExamples
 from litebert.inference.calibrate import calibrate
 from litebert.inference.exits import write_calibration
 from litebert.inference.run import predict_examples
@@ -79,6 +80,12 @@ class RunSetup:
     group: DistributedGroup = field(default_factory=DistributedGroup)
     callbacks: Callback = field(default_factory=Callback)
     should_stop: Callable[[], bool] = lambda: False
+    taught: TaughtExamples | None = None  # the examples of `train` and others, by a teacher
+
+    @property
+    def training(self) -> Features:
+        """What is learned from: the examples, and with a teacher those without labels too."""
+        return self.train.features if self.taught is None else self.taught.features
 
     @property
     def first_dev(self) -> FeaturedExamples:
@@ -88,7 +95,7 @@ class RunSetup:
     @property
     def steps_per_epoch(self) -> int:
         """Batches of an epoch."""
-        return -(-len(self.train.features.batch.group_lengths) // self.recipe.batch_size)
+        return -(-len(self.training.batch.group_lengths) // self.recipe.batch_size)
 
 
 @dataclass(frozen=True)
@@ -161,7 +168,8 @@ class _RecentLosses(Callback):
         self.last: deque[float] = deque(maxlen=REMEMBERED)
 
     def on_training(self, metrics: TrainingMetrics) -> None:
-        self.last.extend(math.nan if loss is None else loss for loss in metrics.loss.values())
+        losses = list(metrics.loss.values())[:1]  # the task's own, before a teacher's
+        self.last.extend(math.nan if loss is None else loss for loss in losses)
 
     def mean(self) -> float:
         return sum(self.last) / len(self.last) if self.last else math.nan
@@ -185,12 +193,20 @@ class _Run:
     def __init__(self, setup: RunSetup, seed: int, out: Path, learning_rate: float) -> None:
         self.setup, self.seed, self.out, self.learning_rate = setup, seed, out, learning_rate
         self.model = new_model(setup.start, setup.task, setup.recipe, seed).to(setup.group.device)
+<<<<<<< HEAD
         recipe, batch, group = setup.recipe, setup.train.features.batch, setup.group
         self.batches: Batches | ContrastiveBatches = Batches(
             batch, recipe.batch_size, seed, group.rank, group.world_size
         )
+=======
+        recipe, batch = setup.recipe, setup.training.batch
+        self.batches: Batches | ContrastiveBatches = Batches(batch, recipe.batch_size, seed)
+>>>>>>> main
         self.learner = Learner(self.model, [setup.task])
-        if recipe.contrastive:
+        if setup.taught is not None:
+            soft_labels = SoftLabels(setup.task, setup.taught.rows, recipe)
+            self.learner = Learner(self.model, [setup.task, soft_labels])
+        elif recipe.contrastive:
             self.batches = ContrastiveBatches(batch, recipe.batch_size, seed)
             self.learner = Learner(self.model, [ContrastivePairs()])
             self.model.heads.requires_grad_(False)
@@ -204,6 +220,8 @@ class _Run:
         """Train, evaluate, keep the best, say what came of it."""
         loop = self._loop()
         self._announce(loop)
+        if self.setup.recipe.probe_first and loop.step == 0:
+            self._fit_head()
         try:
             finished = self._probe(loop) if self.setup.recipe.freeze else loop.run() or self.enough
         except DivergedError:
@@ -228,6 +246,13 @@ class _Run:
         """A frozen encoder: no step, and an evaluation fits the head."""
         loop.evaluate_now()
         return True
+
+    def _fit_head(self) -> None:
+        recipe = self.setup.recipe
+        fit_head(
+            self.setup.task, self.model, self.setup.train.features,
+            precision=recipe.precision, max_tokens=recipe.micro_batch_tokens,
+        )  # fmt: skip
 
     def _loop(self) -> TrainingLoop:
         setup, recipe = self.setup, self.setup.recipe
@@ -284,10 +309,7 @@ class _Run:
         """Scores on dev; the best model is kept, or the last."""
         task, recipe = self.setup.task, self.setup.recipe
         if recipe.fits_head:
-            fit_head(
-                task, self.model, self.setup.train.features,
-                precision=recipe.precision, max_tokens=recipe.micro_batch_tokens,
-            )  # fmt: skip
+            self._fit_head()
         scores: dict[str, Scores] = {}
         answers: list[list[Any]] = []
         all_alike = False

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.base.errors import FormatError
+from litebert.base.errors import FormatError, SettingsError
 from litebert.base.files import check_writable, write_atomic
 from litebert.base.runtime import keep_freed_memory
 from litebert.inference.engine import Engine
@@ -27,7 +27,8 @@ Texts = str | Path | Sequence[str]  # a file of them, or they themselves
 
 
 def embed(
-    model: str | Path, input: Texts, out: str | Path, *, pooling: str | None = None,
+    model: str | Path, input: Texts | None = None, out: str | Path | None = None, *,
+    text: Sequence[str] = (), pooling: str | None = None,
     max_length: int | None = None, normalize: bool | None = None, column: str | None = None,
     precision: str = "fp32", depth: int | None = None, say: Say = quiet,
     on_progress: OnProgress = no_progress,
@@ -38,11 +39,15 @@ def embed(
 
     Example: litebert embed run --input notes.txt --out notes.npy
 
+    Example: litebert embed run --text "a fine film"
+
     Args:
         model: A run, or any model folder with a tokenizer in it.
         input: Texts: a file with one a line, a table (.csv, .tsv, .jsonl, .json, .parquet) with a
             column of them, or "-" for standard input; in Python also a list of them.
-        out: Where the vectors go, as a .npy file.
+        out: Where the vectors go, as a .npy file; without it the command prints them, a list of
+            numbers a line.
+        text: Texts themselves, instead of `input`.
         pooling: `mean` of all tokens of a text, or `first`, its [CLS]; by default as the model
             says, else mean.
         max_length: Tokens of a text, at most; the rest is cut off. By default as the model says,
@@ -58,16 +63,20 @@ def embed(
     Returns:
         The vectors, (texts, hidden size).
     """
+    if (input is None) == (not text):
+        raise SettingsError("give --input FILE (- for standard input), or texts with --text")
     keep_freed_memory()
-    check_writable(Path(out))
-    texts = _texts(input, column, say)
+    if out is not None:
+        check_writable(Path(out))
+    texts = list(text) if input is None else _texts(input, column, say)
     engine = Engine(model, precision, depth)
     settings = embed_settings(engine.model, engine.folder, pooling, max_length, normalize)
     job = embed_job(engine.model, engine.tokenizer, texts, engine.depth, settings, say=say)
     vectors = engine.answer(job, on_progress)
-    stream = io.BytesIO()
-    np.save(stream, vectors, allow_pickle=False)
-    write_atomic(Path(out), stream.getvalue())
+    if out is not None:
+        stream = io.BytesIO()
+        np.save(stream, vectors, allow_pickle=False)
+        write_atomic(Path(out), stream.getvalue())
     return vectors
 
 

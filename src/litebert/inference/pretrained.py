@@ -124,9 +124,9 @@ def embed_job(
     return Job(sequences.batch(), readout, depth, None, finish, truncated)
 
 
-def vectors_job(batch: Batch, depth: int) -> Job:
-    """[CLS] of sequences at hand."""
-    return Job(batch, _Vectors("first", False), depth, None, lambda outputs, depths: list(outputs))
+def vectors_job(batch: Batch, depth: int, pooling: str = "first") -> Job:
+    """Vectors of sequences at hand: their [CLS], or the mean of their tokens."""
+    return Job(batch, _Vectors(pooling, False), depth, None, lambda outputs, depths: list(outputs))
 
 
 def _prompted(texts: Sequence[str], settings: SentenceEncoderSettings) -> list[str]:

@@ -134,6 +134,7 @@ class State:
 
     x_NH: Tensor
     layout: Layout
+    blocks: tuple[State, ...] = ()  # before the first block and after each, where asked for
 
     def select(self, chosen: Sequence[int]) -> State:
         """Only the chosen sequences."""

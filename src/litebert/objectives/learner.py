@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from torch import nn
@@ -10,8 +11,10 @@ from torch import nn
 from litebert.base.batches import Batch
 from litebert.base.ragged import IntArray
 from litebert.model.inputs import Inputs
+from litebert.model.layout import State
 from litebert.model.model import Model, share_embeddings
 from litebert.model.objective import Objective, Term
+from litebert.objectives.distillation import Distillation
 from litebert.objectives.masked_lm import MaskedLM
 from litebert.objectives.replaced_token import replace_tokens
 
@@ -30,6 +33,8 @@ class Learner(nn.Module):
         self.own = tuple(objectives)
         first: tuple[Objective, ...] = () if generator is None else (MaskedLM(),)
         self.objectives = (*first, *self.own)
+        # What objectives have of their own learns along, and is saved with a checkpoint.
+        self.taught = nn.ModuleList(one for one in objectives if isinstance(one, Distillation))
 
     def counts(self, batch: Batch) -> list[int]:
         """How many answers each objective asks of a batch."""
@@ -41,8 +46,18 @@ class Learner(nn.Module):
         if self.generator is not None:
             term, inputs = replace_tokens(self.generator, inputs)
             terms.append(term)
-        state = inputs.encode(self.model, depth, read_by(self.own, inputs.batch))
+        state = self._encode(inputs, depth)
         return terms + [objective.term(self.model, state, inputs) for objective in self.own]
+
+    def _encode(self, inputs: Inputs, depth: int | None) -> State:
+        """The last state; with those before it, where an objective looks at them."""
+        read = read_by(self.own, inputs.batch)
+        if not any(one.reads_layers for one in self.taught):
+            return inputs.encode(self.model, depth, read)
+        blocks = [inputs.embed(self.model)]
+        stop = self.model.config.num_hidden_layers if depth is None else depth
+        state = inputs.layers(self.model, blocks[0], 0, stop, read, blocks)
+        return replace(state, blocks=tuple(blocks))
 
     def folders(self) -> dict[str, Model]:
         """What is kept at the end, by the folder it goes to."""

@@ -1,14 +1,16 @@
 """Rows of CSV and TSV tables.
 
 CSV is RFC 4180 to the letter: a field in quotes may hold commas, line ends and doubled quotes; a
-quote anywhere else is a mistake, because nobody could then say where a record ends. TSV has no
-quoting: a tab ends a field, a newline ends a record.
+quote anywhere else is a mistake, because nobody could then say where a record ends. Spreadsheets of
+many countries write semicolons for the commas. TSV has no quoting: a tab ends a field, a newline
+ends a record.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, AnyStr
 
 from litebert.base.errors import FormatError
@@ -16,7 +18,12 @@ from litebert.reading.signatures import BOM
 
 LONGEST_NAME = 40  # characters of a column's name, where one must guess what is a name
 # Possessive, because a hostile field of millions of quotes must not pile up ways to go back.
-_FIELD = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",]*+))(,|\Z)')
+_FIELD = {
+    comma: re.compile(rf'(?:"([^"]*+(?:""[^"]*+)*+)"|([^"{comma}]*+))({comma}|\Z)')
+    for comma in ",;"
+}
+_QUOTED = re.compile(r'"[^"]*+"')
+_SEEN = 20  # records that tell what stands between fields
 
 
 def parse_header(name: str, record: bytes, format: str, field: str) -> tuple[tuple[str, ...], bool]:
@@ -86,17 +93,27 @@ def csv_records(text: AnyStr) -> Iterator[tuple[int, AnyStr]]:
         yield first, newline.join(lines)
 
 
-def parse_row(record: str, format: str) -> list[str] | None:
+def find_comma(records: Iterable[str]) -> str:
+    """What stands between the fields of CSV records: a comma, unless the first has none.
+
+    Then a semicolon, if the first has some and half of the others just as many.
+    """
+    first, *others = [_QUOTED.sub("", record) for record in islice(records, _SEEN)]
+    alike = sum(other.count(";") == first.count(";") for other in others)
+    return ";" if ";" in first and "," not in first and 2 * alike >= len(others) else ","
+
+
+def parse_row(record: str, format: str, comma: str = ",") -> list[str] | None:
     """The fields of a record without its line end; None if its quotes are wrong."""
     if format == "tsv":
         return record.split("\t")
     if '"' not in record:
-        return record.split(",")
+        return record.split(comma)
     fields, place = [], 0
-    while found := _FIELD.match(record, place):
-        quoted, plain, comma = found.groups()
+    while found := _FIELD[comma].match(record, place):
+        quoted, plain, end = found.groups()
         fields.append(plain if quoted is None else quoted.replace('""', '"'))
-        if not comma:
+        if not end:
             return fields
         place = found.end()
     return None

@@ -8,12 +8,10 @@ Shapes: T tokens of the first sequence, H hidden, A heads, D head size.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from litebert.inference.engine import Engine
@@ -21,6 +19,7 @@ from litebert.inference.exits import calibration_of, parse_exit
 from litebert.inference.jobs import Job, as_fp32
 from litebert.model.inputs import to_inputs
 from litebert.model.layout import State
+from litebert.model.movement import movements
 from litebert.serving.schemas import LayersAnswer
 
 LONGEST_ATTENTION = 64  # tokens; beyond, pictures and answers grow too large
@@ -35,15 +34,13 @@ def layers_of(engine: Engine, given: Any, attention: bool) -> LayersAnswer:
         states = _states(engine, job)
         length = int(job.batch.lengths[0])
         tokens_TH = [as_fp32(state).x_NH[:length] for state in states]
-        moved = list(pairwise(tokens_TH))
+        distance_LT, cosine_LT = movements(tokens_TH)
         predictions, exits = _by_depth(engine, job, states[1:])
         shown = attention and length <= LONGEST_ATTENTION
         return LayersAnswer(
             tokens=[engine.tokenizer.tokens[id] for id in job.batch.ids[:length].tolist()],
-            distance=[_rounded((after - before).norm(dim=-1)) for before, after in moved],
-            cosine=[
-                _rounded(F.cosine_similarity(before, after, dim=-1)) for before, after in moved
-            ],
+            distance=_rounded(distance_LT),
+            cosine=_rounded(cosine_LT),
             predictions=predictions,
             exit_heads=has_exits(engine),
             exits=exits,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -37,6 +38,7 @@ from litebert.tasks.texts import (
 from litebert.tasks.tfidf import tfidf_probabilities
 
 MAX_LABELS = 1000
+SMALLEST = 1e-6  # probability of a teacher's that is told from none
 INTEGER = re.compile(r"-?\d{1,18}")
 
 
@@ -98,10 +100,17 @@ class Classification(TextTask[LabelPrediction]):
         return () if example.label is None else (str(example.label),)
 
     def target_of(self, example: TextExample) -> int:
-        return self._number.get(str(example.label), NO_LABEL)
+        known = example.label is not None  # there may be a label of the name "None"
+        return self._number.get(str(example.label), NO_LABEL) if known else NO_LABEL
 
     def loss(self, outputs: Tensor, answers: Tensor) -> Term:
         return cross_entropy_term(outputs, answers, self.settings.label_weights)
+
+    def soft_loss(self, outputs: Tensor, taught: Tensor, temperature: float) -> Tensor:
+        """The divergence of softened probabilities, at the size of a loss of plain ones."""
+        theirs = (taught.clamp(min=SMALLEST).log() / temperature).log_softmax(-1)
+        ours = (outputs / temperature).log_softmax(-1)
+        return F.kl_div(ours, theirs, reduction="sum", log_target=True) * temperature**2
 
     def chance_loss(self, features: Features) -> float:
         labels = features.batch.labels[:: features.batch.group_size]

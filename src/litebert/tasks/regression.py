@@ -123,6 +123,10 @@ class Regression(TextTask[ValuePrediction]):
         values = outputs.squeeze(-1)[known]
         return Term(F.mse_loss(values, answers[known], reduction="sum"))
 
+    def soft_loss(self, outputs: Tensor, taught: Tensor, temperature: float) -> Tensor:
+        """The squared error; a number has no temperature."""
+        return F.mse_loss(outputs, taught, reduction="sum")
+
     def plain_rows(self, train: Examples, examples: Examples) -> NDArray[np.floating]:
         values = list(map(self.target_of, train))
         return tfidf_values(both_texts(train), values, both_texts(examples))[:, None]

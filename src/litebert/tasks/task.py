@@ -110,6 +110,7 @@ class Task(Objective, ReadsExamples[E], Protocol[S, E, P]):
     contrasts: ClassVar[bool] = (
         False  # the vectors of examples with the same label can be drawn near
     )
+    takes_soft_labels: ClassVar[bool] = False  # from a teacher: it has `to_row` and `soft_term`
     has_word_columns: ClassVar[bool] = False  # whether predictions can be written as CoNLL's
     weight, counters, count_offset = 1.0, ACCURACY, 0
     name: str  # that of the settings, as metrics.jsonl names the loss
@@ -229,6 +230,14 @@ class Task(Objective, ReadsExamples[E], Protocol[S, E, P]):
     def loss(self, outputs: Tensor, answers: Tensor) -> Term:
         """The summed loss of what the head's last layer says to such rows; if `fits_head`."""
         raise AssertionError(f"{self.kind} does not say that it has a linear head")
+
+    def to_row(self, prediction: P) -> Sequence[float]:
+        """A prediction as numbers; if `takes_soft_labels`."""
+        raise AssertionError(f"{self.kind} does not say that it can be learned from a teacher")
+
+    def soft_term(self, model: Model, state: State, taught: Tensor, temperature: float) -> Term:
+        """The summed loss against a teacher's rows, one an answer; if `takes_soft_labels`."""
+        raise AssertionError(f"{self.kind} does not say that it can be learned from a teacher")
 
     def chance_loss(self, features: Features) -> float | None:
         """The mean loss of one who knows only how often each answer occurs, where it is known."""

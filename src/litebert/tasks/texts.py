@@ -85,7 +85,7 @@ class TextTask(Task[TextSettings, TextExample, P]):
     """Predict something of a text or a pair of texts."""
 
     settings_class = TextSettings
-    fits_head = True
+    fits_head = takes_soft_labels = True
     overflow_hint = ", --overflow stride to read them in windows"
     known_metrics: ClassVar[dict[str, Metric]]
     plain_columns = TEXT.names
@@ -260,6 +260,13 @@ class TextTask(Task[TextSettings, TextExample, P]):
 
     def head_rows(self, model: Model, state: State, inputs: Inputs) -> tuple[Tensor, Tensor]:
         return model.head(self.head).features(state), inputs.labels[:: inputs.batch.group_size]
+
+    def soft_term(self, model: Model, state: State, taught: Tensor, temperature: float) -> Term:
+        return Term(self.soft_loss(self.logits(model, state), taught, temperature))
+
+    @abstractmethod
+    def soft_loss(self, outputs: Tensor, taught: Tensor, temperature: float) -> Tensor:
+        """How far outputs are from such rows of a teacher, summed."""
 
     def logits(self, model: Model, state: State, depth: int | None = None) -> Tensor:
         """What the head says of each example's sequence, or pair of them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -18,6 +19,7 @@ from litebert.corpus.store import Store
 from litebert.model.config import EncoderConfig
 from litebert.model.folder import find_model_folder
 from litebert.model.model import Model
+from litebert.objectives.distillation import Distillation
 from litebert.objectives.learner import Learner
 from litebert.objectives.masking import Masker
 from litebert.objectives.registry import build_objectives
@@ -99,9 +101,13 @@ def _check_vocabulary(folder: Path, model: Model, store: Store, say: Say) -> Non
 
 
 def build_learner(
-    preset: Preset, device: torch.device, start: tuple[Model | None, Model | None], say: Say
-) -> Learner:
-    """Fresh models, with the weights of the given ones where these have them."""
+    preset: Preset, device: torch.device, start: tuple[Model | None, Model | None], say: Say,
+    taught: Sequence[Distillation] = (),
+) -> Learner:  # fmt: skip
+    """Fresh models, with the weights of the given ones where these have them.
+
+    `taught` are the objectives that learn from a teacher, beside the preset's others.
+    """
     model = _create(preset.model, preset.heads, preset.seed, device, start[0], say)
     generator = None
     if "replaced_token" in preset.objectives:
@@ -109,7 +115,7 @@ def build_learner(
         heads = ("masked_lm",)
         generator = _create(preset.generator, heads, preset.seed + 1, device, start[1], say)
     objectives = build_objectives(preset.objectives, preset.discriminator_weight)
-    learner = Learner(model, objectives, generator)
+    learner = Learner(model, [*objectives, *taught], generator)
     for each in learner.models():
         each.encoder.checkpointing = preset.activation_checkpointing
     return learner.train()

@@ -1,4 +1,4 @@
-"""Evaluating a model: a pretrained one on held-out text, a fine-tuned one on labelled examples.
+"""Evaluating a model: pretrained on held-out text or minimal pairs, fine-tuned on its task.
 
 Sentence order and next sentence are both asked of a model with a pair head, whichever it learned:
 that is the cross-evaluation of the paper's Table 5. Samples and masks depend on the corpus and the
@@ -26,6 +26,7 @@ from litebert.corpus.statistics import token_counts, unigram_loss
 from litebert.corpus.store import Store
 from litebert.inference.evaluate import TaskReport, evaluate_task
 from litebert.inference.jobs import OnProgress, no_progress
+from litebert.inference.minimal_pairs import MinimalPairReport, evaluate_minimal_pairs
 from litebert.model.folder import find_model_folder
 from litebert.model.model import Model
 from litebert.objectives.learner import Learner
@@ -70,6 +71,7 @@ def evaluate(
     *,
     corpus: str | Path | Sequence[str | Path] | None = None,
     input: ExampleInput | None = None,
+    blimp: str | Path | None = None,
     split: str = "dev",
     columns: Sequence[str] = (),
     repair: bool = False,
@@ -81,7 +83,7 @@ def evaluate(
     input_format: str | None = None,
     say: Say = quiet,
     on_progress: OnProgress = no_progress,
-) -> HeldOutReport | TaskReport:
+) -> HeldOutReport | TaskReport | MinimalPairReport:
     """Evaluate a pretrained model on held-out text, or a fine-tuned one on labelled examples.
 
     A model with a sentence-pair head is asked for order and for next sentence, whichever it learned
@@ -91,11 +93,15 @@ def evaluate(
 
     Example: litebert evaluate tuned --input glue/SST-2
 
+    Example: litebert evaluate run --blimp blimp/data
+
     Args:
         models: A run's folder, or any model folder; several fine-tuned ones vote.
         corpus: For a pretrained model: a store made by `litebert prepare`, or all its parts.
         input: For a fine-tuned model: labelled examples (a file, a folder with one named dev, "-"
             for standard input), or the folder of a published task.
+        blimp: For a pretrained model: a folder of minimal pairs (BLiMP's .jsonl files); is the
+            grammatical sentence likelier?
         split: Of a published task's folder.
         columns: With `input`: which column is what, e.g. text=body, or text=0 by its number.
         repair: Move answers that are not at their offset to the nearest place.
@@ -109,10 +115,11 @@ def evaluate(
         on_progress: Called with how many sequences are done, and of how many.
     """
     folders = [models] if isinstance(models, str | Path) else list(models)
-    if (corpus is None) == (input is None) or (corpus is not None and len(folders) != 1):
+    given = [one is not None for one in (corpus, input, blimp)]
+    if sum(given) != 1 or (input is None and len(folders) != 1):
         raise SettingsError(
-            "give --corpus STORE to evaluate one pretrained model, or --input EXAMPLES for "
-            "fine-tuned ones"
+            "give --corpus STORE or --blimp FOLDER to evaluate one pretrained model, or --input "
+            "EXAMPLES for fine-tuned ones"
         )
     if input is not None:
         return evaluate_task(
@@ -121,6 +128,8 @@ def evaluate(
         )  # fmt: skip
     if exit is not None or depth is not None:
         raise SettingsError("--exit and --depth are for fine-tuned models, with --input EXAMPLES")
+    if blimp is not None:
+        return evaluate_minimal_pairs(folders[0], blimp, on_progress=on_progress)
     stores = [corpus] if isinstance(corpus, str | Path) else list(corpus or ())
     return evaluate_held_out(
         folders[0], stores, sequences=sequences, max_length=max_length, input_format=input_format,

@@ -20,9 +20,13 @@ from torch.optim import Optimizer
 from litebert.base.budget import parse_budget
 from litebert.base.errors import SettingsError
 from litebert.base.files import lock_folder, sweep
+<<<<<<< HEAD
 from litebert.base.processes import source_checksum
 from litebert.base.remote.folders import local_folder
 from litebert.base.remote.mirror import Mirror
+=======
+from litebert.base.ragged import IntArray
+>>>>>>> main
 from litebert.base.runtime import keep_freed_memory, resolve_precision
 from litebert.base.settings import Tree, load_record, parse_overrides
 from litebert.configs.load import load_preset
@@ -30,7 +34,6 @@ from litebert.configs.schema import Preset
 from litebert.corpus.statistics import token_counts, unigram_loss
 from litebert.corpus.store import Store
 from litebert.model.model import Model
-from litebert.model.sentence_encoder import SentenceEncoderSettings
 from litebert.objectives.learner import Learner
 from litebert.objectives.masking import Masker
 from litebert.planning.count import TRAINING_PASSES, flops_per_token
@@ -48,6 +51,7 @@ from litebert.train.distributed import DistributedGroup, join_group
 from litebert.train.health import HealthChecks, few_pairs
 from litebert.train.held_out import evaluate_batches, held_out_batches, show_predictions
 from litebert.train.initialization.corpus import initialize_from_corpus
+from litebert.train.initialization.tables import initialize_from_table
 from litebert.train.loop import Clock, TrainingLoop
 from litebert.train.metrics import METRICS, Evaluation, MetricsFile, Sums
 from litebert.train.model_card import pretrained_facts
@@ -65,6 +69,7 @@ from litebert.train.schedule import peak_learning_rate
 from litebert.train.signals import stop_requests
 from litebert.train.stages import StagedBatches, resolve_stages
 from litebert.train.step import TrainingStep
+from litebert.train.teaching import open_teaching
 from litebert.train.tensorboard import TensorBoardLogger
 
 DISK_SPEED = 100e6  # bytes a second that a disk is trusted with
@@ -158,10 +163,14 @@ class _Run:
     def go(self, start_from: Path | None, should_stop: Callable[[], bool]) -> PretrainingResult:
         """Build, resume, train, save."""
         models = self._fit(start_from)
+<<<<<<< HEAD
         self.group.require_equal(
             {"settings": self.preset.model_dump(mode="json"), "corpus": self.store.checksum,
              "torch": torch.__version__, "litebert": source_checksum()}
         )  # fmt: skip
+=======
+        self.teaching = open_teaching(self.preset, self.store, self.group, self.out)
+>>>>>>> main
         run = self._open(start_from)
         if run["finished"]:
             where = str(self.out / RUN)
@@ -173,15 +182,19 @@ class _Run:
         masker = Masker(self.preset.masking, self.store.tokenizer, counts)
         masked_counts = masker.masked_counts(counts)
         run["unigram_loss"] = unigram_loss(masked_counts)
-        learner = build_learner(self.preset, self.group.device, models, self.callbacks.on_message)
+        learner = build_learner(
+            self.preset, self.group.device, models, self.callbacks.on_message,
+            self.teaching.objectives,
+        )  # fmt: skip
         optimizer = build_optimizer(learner, self.preset.optimizer)
         state = self._resume(learner, optimizer)
-        fresh = state is None and start_from is None
-        if fresh and self.preset.initialization == "corpus":
-            initialize_from_corpus(learner, self.store, counts, masked_counts)
+        if state is None and start_from is None:
+            self._initialize(learner, counts, masked_counts)
+        if state is None and self.group.is_main:
+            self.teaching.prepare(learner)
         self.group.broadcast_parameters(learner)
         with self._batches(masker) as batches:
-            loop = self._loop(learner, optimizer, batches, masker, should_stop, state)
+            loop = self._loop(learner, optimizer, batches, should_stop, state)
             loop.start_clock()
             if self.group.is_main:
                 save_run(self.out, run)
@@ -191,6 +204,14 @@ class _Run:
             self._finish(learner, loop, run)
         seconds = self.clock.seconds()
         return PretrainingResult(self.out, finished, loop.step, loop.tokens, seconds)
+
+    def _initialize(self, learner: Learner, counts: IntArray, masked_counts: IntArray) -> None:
+        """First values: as drawn, counted from the corpus, or taken from the teacher's table."""
+        table = self.teaching.token_table
+        if self.preset.initialization == "corpus":
+            initialize_from_corpus(learner, self.store, counts, masked_counts, table)
+        elif table is not None:
+            initialize_from_table(learner.model, table)
 
     def _fit(self, start_from: Path | None) -> tuple[Model | None, Model | None]:
         """Make the preset fit the corpus, or the models to start from, which are returned."""
@@ -206,13 +227,21 @@ class _Run:
         run = None
         if self.group.is_main:
             origin = None if start_from is None else str(start_from)
-            run = open_run(self.out, describe(self.preset, self.store.checksum, origin))
+            content = (self.preset, self.store.checksum, origin, self.teaching.checksum)
+            run = open_run(self.out, describe(*content))
         return self.group.broadcast_object(run)
 
     def _resume(self, learner: Learner, optimizer: Optimizer) -> dict[str, Any] | None:
+<<<<<<< HEAD
         """Go back to the last good checkpoint, if there is one; the main rank alone reads it."""
         found = self._last_checkpoint() if self.group.is_main else None
         state = restore_everywhere(self.group, found, learner, optimizer)
+=======
+        """Go back to the last good checkpoint, if there is one."""
+        found = self.group.broadcast_object(self._last_checkpoint())
+        state = None if found is None else restore(Path(found), learner, optimizer)
+        self.teaching.restore(state, self.callbacks.on_message)
+>>>>>>> main
         if state is not None:
             self._restore_threads(state)
         return state
@@ -246,10 +275,11 @@ class _Run:
         if num_workers is None:
             num_workers = int(self.group.device.type == "cuda")
         stages, group = resolve_stages(self.preset), self.group
-        return StagedBatches(self.store, stages, masker, group.rank, group.world_size, num_workers)
+        mask = masker if self.preset.heads else None  # a teacher's objectives ask for no tokens
+        return StagedBatches(self.store, stages, mask, group.rank, group.world_size, num_workers)
 
     def _loop(
-        self, learner: Learner, optimizer: Optimizer, batches: StagedBatches, masker: Masker,
+        self, learner: Learner, optimizer: Optimizer, batches: StagedBatches,
         should_stop: Callable[[], bool], state: dict[str, Any] | None,
     ) -> TrainingLoop:  # fmt: skip
         """The loop, at its beginning or where `state` was saved."""
@@ -268,8 +298,15 @@ class _Run:
             evaluation=preset.evaluation,
             checkpoint=preset.checkpoint,
             log_every=preset.log.every,
+<<<<<<< HEAD
             evaluate=lambda: self._evaluate(learner, masker, batches),
             save=lambda now: self._save(learner, optimizer, now),
+=======
+            evaluate=lambda: self._evaluate(learner, batches),
+            save=lambda now: self.checkpoints.save(
+                now["step"], learner, optimizer, {**now, **self._machine(), **self.teaching.state()}
+            ),
+>>>>>>> main
             should_stop=should_stop,
             reserved=_saving_seconds(learner),
             clock=self.clock,
@@ -278,18 +315,22 @@ class _Run:
             loop.restore(state)
         return loop
 
+<<<<<<< HEAD
     def _save(self, learner: Learner, optimizer: Optimizer, now: dict[str, Any]) -> None:
         """A checkpoint; that of a remote run is on its way when this returns."""
         self.checkpoints.save(now["step"], learner, optimizer, {**now, **self._machine()})
         self.mirror.push_later(self.callbacks.on_message)
 
     def _evaluate(self, learner: Learner, masker: Masker, batches: StagedBatches) -> Evaluation:
+=======
+    def _evaluate(self, learner: Learner, batches: StagedBatches) -> Evaluation:
+>>>>>>> main
         """Held-out losses, and one sequence with predictions."""
         if not self.store.info.held_out:
             return Evaluation()
         preset, group = self.preset, self.group
         loading, wanted = batches.stages[-1].loading, preset.evaluation.sequences
-        found = list(held_out_batches(self.store, loading, masker, wanted, group))
+        found = list(held_out_batches(self.store, loading, batches.mask, wanted, group))
         if not found:
             self._say_unmeasured("no document fell into the held-out fraction")
         micro_batch_tokens, depth = preset.data.micro_batch_tokens, batches.stage.depth
@@ -333,15 +374,17 @@ class _Run:
             seconds=self.clock.seconds(),
         )  # fmt: skip
         for name, model in learner.folders().items():
-            model.sentence_encoder = SentenceEncoderSettings(max_length=longest)
+            model.sentence_encoder = self.teaching.sentence_encoder(longest)
             model.save(self.out / name, overwrite=True, tokenizer=self.store.tokenizer, facts=facts)
         length = self.preset.data.max_length
-        flops = TRAINING_PASSES * sum(flops_per_token(self.preset, length).values()) * loop.tokens
+        flops = TRAINING_PASSES * sum(flops_per_token(self.preset, length).values())
+        flops = (flops + self.teaching.flops_per_token(length)) * loop.tokens
         took = {
             "finished": True, "step": loop.step, "tokens": loop.tokens, "flops": flops,
             "seconds": round(self.clock.seconds(), 3),
         }  # fmt: skip
         save_run(self.out, {**run, **took})
+        self.teaching.finish()
 
 
 def build_step(

@@ -4,6 +4,7 @@ RUN/run.json         settings, corpus, versions; at the end what it took
 RUN/metrics.jsonl    a line every few steps, and one for every evaluation
 RUN/checkpoints/     what a killed run continues from
 RUN/model/           the result; ELECTRA's generator beside it in RUN/generator/
+RUN/teacher.vectors  what a teacher said of texts, until the run is finished (vector_cache.py)
 RUN/tensorboard/     event files, with log.tensorboard = true
 RUN/lock             held by the one process that works here
 """
@@ -33,10 +34,13 @@ MAY_CHANGE = (
 )  # settings that may change when a run is resumed
 
 
-def describe(preset: Preset, corpus: str, start: str | None) -> dict[str, Any]:
-    """What a run is: equal descriptions, equal runs."""
+def describe(
+    preset: Preset, corpus: str, start: str | None, teacher: str | None = None
+) -> dict[str, Any]:
+    """What a run is: equal descriptions, equal runs. A teacher is named by its checksum."""
     settings = preset.model_dump(mode="json")
-    return {"format": RUN_VERSION, "settings": settings, "corpus": corpus, "from": start}
+    content = {"settings": settings, "corpus": corpus, "from": start, "taught_by": teacher}
+    return {"format": RUN_VERSION, **content}
 
 
 def make_folder(folder: Path) -> None:
@@ -87,9 +91,10 @@ def _fixed(run: dict[str, Any]) -> dict[str, Any]:
         if isinstance(settings, dict)
         else {}
     )
-    if isinstance(kept.get("data"), dict):
-        kept["data"] = {k: v for k, v in kept["data"].items() if k != "num_workers"}
-    return {**{key: run.get(key) for key in ("format", "corpus", "from")}, **kept}
+    for table, name in (("data", "num_workers"), ("teacher", "folder")):
+        if isinstance(kept.get(table), dict):
+            kept[table] = {k: v for k, v in kept[table].items() if k != name}
+    return {**{key: run.get(key) for key in ("format", "corpus", "from", "taught_by")}, **kept}
 
 
 def save_run(folder: Path, run: dict[str, Any]) -> None:

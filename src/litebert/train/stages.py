@@ -44,7 +44,7 @@ class StagedBatches:
     """Batch after batch, each rank its part; a context, as prefetching takes other processes."""
 
     def __init__(
-        self, store: Store, stages: list[Stage], mask: Mask, rank: int, world_size: int,
+        self, store: Store, stages: list[Stage], mask: Mask | None, rank: int, world_size: int,
         num_workers: int,
     ) -> None:  # fmt: skip
         self.store, self.stages, self.mask = store, stages, mask

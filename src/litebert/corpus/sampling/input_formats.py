@@ -6,6 +6,7 @@
     segment-pair, sentence-pair, full-sentences, doc-sentences   RoBERTa's four (its section 4.2)
     spanbert         one segment of one document
     electra          segment pairs in order, a tenth of them single segments; nothing to decide
+    sentences        every sentence by itself, for vectors of sentences (train/distill.py)
     plain-pairs      ALBERT's pairs, always in order: the "None" row of its Table 5
 
 A chunk of one sentence cannot be split into two. Under sentence order ours (`lone = "single"`)
@@ -30,7 +31,8 @@ class InputFormat(Settings):
         description="two segments, one segment of one document, or sentences across documents"
     )
     unit: Literal["segment", "sentence"] = Field(
-        default="segment", description="what a pair is made of: several sentences each, or one"
+        default="segment",
+        description="what a segment is made of: as many sentences as fit, or one",
     )
     negatives: Literal["swap", "random_next", "none"] = Field(
         default="none",
@@ -63,6 +65,7 @@ INPUT_FORMATS = {
     "full-sentences": InputFormat(form="full"),
     "doc-sentences": InputFormat(form="single"),
     "spanbert": InputFormat(form="single"),
+    "sentences": InputFormat(form="single", unit="sentence"),
     "electra": InputFormat(form="pair", short_seq_prob=0.05, single_segment_prob=0.1),
     "plain-pairs": InputFormat(form="pair", short_seq_prob=0.1),
 }

@@ -67,7 +67,7 @@ def make_samples(
     if rules.form == "pair":
         return _pairs(window, rules, max_length - 2, separators, seed, copy)
     if rules.form == "single":
-        return _singles(window, max_length - 2, seed, copy)
+        return _singles(window, rules, max_length - 2, seed, copy)
     return _full(window, max_length - 2, seed, copy)
 
 
@@ -219,11 +219,13 @@ def _trim(run: Run, removed: IntArray, bits: Bits) -> Run:
     return run[0] + front, run[1] - (removed - front)
 
 
-def _singles(window: Window, limit: int, seed: int, copy: int) -> Samples:
-    """As many whole sentences of one document as fit."""
+def _singles(window: Window, rules: InputFormat, limit: int, seed: int, copy: int) -> Samples:
+    """As many whole sentences of one document as fit, or one."""
     cum, document = window.sentences, window.document_of
-    fits = np.searchsorted(cum, cum[:-1] + limit, side="right") - 1
     every = np.arange(len(document))
+    if rules.unit == "sentence":
+        return _runs(window, every, every + 1, every, limit, seed, copy)
+    fits = np.searchsorted(cum, cum[:-1] + limit, side="right") - 1
     end = np.clip(fits, every + 1, window.documents[document + 1])
     first = _follow(end)
     return _runs(window, first, end[first], first, limit, seed, copy)

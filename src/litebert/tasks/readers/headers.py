@@ -51,24 +51,38 @@ def _recurs(field: str, first: Sequence[str], others: Records) -> bool:
 def columns_by_content(path: str, records: Records, roles: Sequence[Role]) -> ColumnMapping:
     """The columns of a table without a header: the label's values repeat, the rest are the texts.
 
-    Only where that is all there is: one text or a pair, and perhaps a label.
+    Only where that is all there is: one text or a pair, perhaps a label, and perhaps a column of
+    whole numbers that are all different, which is no text: it is the id.
     """
     width = len(records[0])
     texts = [role for role in roles if role.needed == "always"]
     labels = [name for role in roles if role.needed == "labelled" for name in role.names]
     names = texts[0].names if len(texts) == 1 and texts[0].items is None else ()
     order = list(range(width))
-    if len(labels) != 1 or not 0 <= width - len(names) <= 1 or not names:
+    told: dict[str, tuple[str, ...]] = {}
+    ids = [one for one in order if _counts(records, one)]
+    repeats = any(_variety(records, one)[0] < len(records) for one in order)  # so it is a label
+    if width - len(names) == 2 and ids and repeats:
+        order.remove(ids[0])
+        told["id"] = (str(ids[0]),)
+    if len(labels) != 1 or not 0 <= len(order) - len(names) <= 1 or not names:
         raise FormatError(
             f"{path}: no header, and {width} columns ({quoted_list(records[0])}); say which is "
             f"what by numbers from 0, as in `--column {texts[0].names[0]}=0`"
         )
-    told: dict[str, tuple[str, ...]] = {}
-    if width > len(names):
+    if len(order) > len(names):
         label = min(order, key=lambda place: _variety(records, place))
         order.remove(label)
-        told = {labels[0]: (str(label),)}
+        told[labels[0]] = (str(label),)
     return ColumnMapping({**{n: (str(p),) for n, p in zip(names, order, strict=True)}, **told})
+
+
+def _counts(records: Records, place: int) -> bool:
+    """Whether a column only numbers the rows: whole numbers, no two alike."""
+    values = {record[place].strip() for record in records}
+    return len(values) == len(records) > 1 and all(
+        one.isascii() and one.isdigit() for one in values
+    )
 
 
 def _variety(records: Records, place: int) -> tuple[int, int]:

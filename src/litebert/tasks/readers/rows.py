@@ -1,8 +1,8 @@
 """Rows of the user's tables, every row with its line and its id.
 
-CSV and TSV with or without a header, JSON lines or a list of objects, Parquet, and plain text, a
-text a line. A value is text, or whatever JSON and Parquet hold; numbers of JSON stay as they are
-written.
+CSV and TSV with or without a header, JSON lines or a list of objects or texts, Parquet, and plain
+text, a text a line. A value is text, or whatever JSON and Parquet hold; numbers of JSON stay as
+they are written.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from litebert.base.errors import FileError, FormatError
 from litebert.reading.parquet import open_parquet
 from litebert.reading.streams import STDIN, compression
-from litebert.reading.tables import csv_records, parse_row, quoted_list
+from litebert.reading.tables import csv_records, find_comma, parse_row
 from litebert.tasks.readers.column_mapping import ColumnMapping
 from litebert.tasks.readers.formats import format_of_name, format_of_text
 from litebert.tasks.readers.headers import Known, has_header
@@ -178,16 +178,17 @@ def _plain(path: str, text: str, say: Say) -> Table:
 def _separated(
     path: str, format: str, text: str, known: Known, given: ColumnMapping, say: Say
 ) -> Table:
-    found = csv_records(text) if format == "csv" else enumerate(text.split("\n"))
-    places: list[str] = []
-    records: list[list[str]] = []
-    for before, record in found:
-        if record.strip(" \r"):
-            places.append(f"{path}, line {before + 1:,}")
-            records.append(_fields(record.removesuffix("\r"), format, places[-1]))
-    if not records:
+    lines = csv_records(text) if format == "csv" else enumerate(text.split("\n"))
+    found = [(before, line.removesuffix("\r")) for before, line in lines if line.strip(" \r")]
+    if not found:
         return Table(path, (), [])
-    _refuse_semicolons(records[0], known, places[0])
+    comma = find_comma(line for _, line in found)
+    if format == "csv" and comma != ",":
+        say(f"{path}: semicolons stand between its fields")
+    places = [f"{path}, line {before + 1:,}" for before, _ in found]
+    records = [
+        _fields(line, format, comma, where) for (_, line), where in zip(found, places, strict=True)
+    ]
     headed = has_header(records, known, given)
     names = [name.strip() for name in records[0]] if headed else _numbers(records[0])
     _refuse_twins(names, places[0])
@@ -211,8 +212,8 @@ def _row(where: str, fields: list[str], names: list[str], first: str) -> Row:
     return Row(where, dict(zip(names, fields, strict=True)))
 
 
-def _fields(record: str, format: str, where: str) -> list[str]:
-    fields = parse_row(record, format)
+def _fields(record: str, format: str, comma: str, where: str) -> list[str]:
+    fields = parse_row(record, format, comma)
     if fields is None and record.count('"') % 2:
         raise FormatError(f"{where}: a quote is left open; double a quote that is part of a field")
     if fields is None:
@@ -222,18 +223,6 @@ def _fields(record: str, format: str, where: str) -> list[str]:
     return fields
 
 
-def _refuse_semicolons(first: list[str], known: Known, where: str) -> None:
-    if (
-        len(first) == 1
-        and known([name.strip() for name in first[0].split(";")])
-        and ";" in first[0]
-    ):
-        raise FormatError(
-            f"{where}: one column {quoted_list(first)}, it seems with semicolons between its "
-            "fields; save the file with commas, or with tabs as .tsv"
-        )
-
-
 def _refuse_twins(names: list[str], where: str) -> None:
     for name, count in Counter(names).items():
         if count > 1:
@@ -241,10 +230,14 @@ def _refuse_twins(names: list[str], where: str) -> None:
 
 
 def _json(path: str, text: str) -> Table:
-    """A JSON object a line; or one list of objects, perhaps as the "data" of an object."""
+    """A JSON object a line; or one list, of objects or texts, perhaps as an object's "data"."""
     if (items := _listed(path, text)) is not None:
         places = [f"{path}, item {number:,}" for number in range(1, len(items) + 1)]
-        rows = [Row(w, as_kind(one, dict, w)) for w, one in zip(places, items, strict=True)]
+        texts = bool(items) and all(type(one) is str for one in items)  # texts and nothing else
+        rows = [
+            Row(where, {TEXT: one} if texts else as_kind(one, dict, where))
+            for where, one in zip(places, items, strict=True)
+        ]
     else:
         rows = [
             Row(where, parse_object(line, where, numbers_as_text=True))

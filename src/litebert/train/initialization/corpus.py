@@ -22,14 +22,19 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from litebert.base.errors import SettingsError
 from litebert.base.ragged import IntArray
 from litebert.corpus.store import Store
 from litebert.objectives.learner import Learner
 from litebert.train.initialization.attention import initialize_attention, orthogonal
-from litebert.train.initialization.tables import SMALLEST, EmbeddingColumns, initialize_tables
+from litebert.train.initialization.tables import (
+    SMALLEST,
+    EmbeddingColumns,
+    initialize_tables,
+    squeezed,
+)
 from litebert.train.initialization.word_vectors import word_vectors
 
 SEED = 1
@@ -37,11 +42,13 @@ SEED = 1
 
 @torch.no_grad()
 def initialize_from_corpus(
-    learner: Learner, store: Store, counts: IntArray, masked_counts: IntArray | None = None
-) -> None:
+    learner: Learner, store: Store, counts: IntArray, masked_counts: IntArray | None = None,
+    table: Tensor | None = None,
+) -> None:  # fmt: skip
     """Set the initial values of all of a learner's models; embeddings that they share once.
 
     `counts` says how often each token occurs, `masked_counts` how often it is masked, if other.
+    A teacher's token `table` takes the place of word vectors.
     """
     masked_counts = counts if masked_counts is None else masked_counts
     generator = torch.Generator().manual_seed(SEED)
@@ -51,7 +58,8 @@ def initialize_from_corpus(
             f'initialization = "corpus" needs an embedding_size of {SMALLEST} or more, not {size}; '
             "--set initialization=truncated_normal does without"
         )
-    vectors = word_vectors(store, counts, EmbeddingColumns(size).tokens)
+    columns = EmbeddingColumns(size).tokens
+    vectors = word_vectors(store, counts, columns) if table is None else squeezed(table, columns)
     initialize_tables(learner.model.encoder.embeddings, vectors)
     for model in learner.models():
         projection = model.encoder.projection

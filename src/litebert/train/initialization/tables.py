@@ -17,6 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from litebert.model.model import Model
+from litebert.objectives.sentence_vectors import principal_components
+
 ROW_LENGTH = 1.2  # of the token and position tables: 0.15 a number at E = 64, 0.11 at 128
 SEGMENT_LENGTH = 0.6
 WHOLE_LENGTH = (2 * ROW_LENGTH**2 + SEGMENT_LENGTH**2) ** 0.5  # of the three together
@@ -80,6 +83,22 @@ def initialize_tables(tables: Any, vectors: Tensor) -> None:
     if len(tables.segment.weight) > 1:
         tables.segment.weight.zero_()
         tables.segment.weight[:2, columns.segment] = torch.tensor([-SEGMENT_LENGTH, SEGMENT_LENGTH])
+
+
+@torch.no_grad()
+def initialize_from_table(model: Model, table: Tensor) -> None:
+    """A teacher's token table as the paper's initialization would size its values."""
+    rows = model.encoder.embeddings.token.weight
+    values = squeezed(table, rows.shape[1])
+    rows[: len(values)] = values / values.std() * model.config.initializer_range
+
+
+def squeezed(table_VH: Tensor, size: int) -> Tensor:
+    """A table in `size` columns: its principal components, or with columns of zeros behind."""
+    centred = table_VH - table_VH.mean(0)
+    if size >= table_VH.shape[1]:
+        return nn.functional.pad(centred, (0, size - table_VH.shape[1]))
+    return centred @ principal_components(centred, size)
 
 
 def _waves(places: int, columns: EmbeddingColumns) -> Tensor:

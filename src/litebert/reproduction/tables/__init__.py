@@ -1,0 +1,1 @@
+"""The papers' tables as TOML files."""
