@@ -89,12 +89,9 @@ def finetune(
     baseline: bool = True,
     keep_all: bool = False,
     search: str | None = None,
-<<<<<<< HEAD
     on: str | None = None,
-=======
     teacher: str | Path | None = None,
     unlabelled: str | Path | None = None,
->>>>>>> main
     callbacks: Iterable[Callback] = (),
 ) -> Finetuned:
     """Fine-tune a pretrained encoder for a task: a published one, or a file of your own.
@@ -128,15 +125,12 @@ def finetune(
         baseline: Train TF-IDF and a linear model on the same examples, to be seen beside.
         keep_all: Keep every seed's model.
         search: Try learning rates and poolings first, within a time (5m) or a number of runs (12).
-<<<<<<< HEAD
         on: "ray" or "ray:ADDRESS": seeds run on the nodes of a Ray cluster, one device each; OUT
             must be on a file system that all nodes share.
-=======
         teacher: A fine-tuned model of this task, larger as a rule, whose probabilities (or numbers)
             are learned beside the labels; for classify, pair and regress.
         unlabelled: With a teacher: more texts of the same kind, a file as `train` without labels,
             or a text a line.
->>>>>>> main
         callbacks: Told of the run's events (train/callbacks.py).
 
     Returns:
@@ -146,7 +140,6 @@ def finetune(
         raise SettingsError(f"--retry {retry}: choose {', '.join(RETRIES)}")
     if seeds < 1:
         raise SettingsError(f"--seeds {seeds}: at least one is needed")
-<<<<<<< HEAD
     if on is not None:
         check_shared(on, out)
     with ExitStack() as held:
@@ -157,8 +150,10 @@ def finetune(
         found = open_data(task, source, heard.on_message)
         start = Model.load(folder)
         overrides = [*overrides, "freeze=true"] if freeze else overrides
+        taught_by = open_teacher(teacher, unlabelled, found, source, heard.on_message)
+        learned = found if taught_by is None else taught_by.joined(found)
         chosen = choose_recipe(
-            start, folder, found, open_tokenizer(folder), recipe, overrides, heard.on_message
+            start, folder, learned, open_tokenizer(folder), recipe, overrides, heard.on_message
         )
         # Every rank writes what the main one writes, to a folder that is thrown away.
         place = out if group.is_main else held.enter_context(tempfile.TemporaryDirectory())
@@ -167,42 +162,22 @@ def finetune(
         done = finetune_examples(
             start, folder, found, chosen, mirror.folder, overflow=overflow, seeds=seeds,
             retry=retry, baseline=baseline and group.is_main, keep_all=keep_all, search=search,
-            callbacks=heard, group=group, on=on,
+            teacher=taught_by, callbacks=heard, group=group, on=on,
         )  # fmt: skip
         mirror.push()
         return done
-=======
-    heard, folder = CallbackList(callbacks), find_model_folder(Path(model))
-    source = DataSource.build(data, train, dev, columns, level, repair)
-    found = open_data(task, source, heard.on_message)
-    start = Model.load(folder)
-    overrides = [*overrides, "freeze=true"] if freeze else overrides
-    taught_by = open_teacher(teacher, unlabelled, found, source, heard.on_message)
-    learned = found if taught_by is None else taught_by.joined(found)
-    chosen = choose_recipe(
-        start, folder, learned, open_tokenizer(folder), recipe, overrides, heard.on_message
-    )
-    return finetune_examples(
-        start, folder, found, chosen, Path(out), overflow=overflow, seeds=seeds, retry=retry,
-        baseline=baseline, keep_all=keep_all, search=search, teacher=taught_by, callbacks=heard,
-    )  # fmt: skip
->>>>>>> main
 
 
 def finetune_examples(
     start: Model, folder: Path, data: TaskData, recipe: Recipe, out: Path, *,
     overflow: str = "truncate", seeds: int = 1, retry: Retry = "no", baseline: bool = False,
-<<<<<<< HEAD
-    keep_all: bool = False, search: str | None = None, callbacks: Callback | None = None,
-    group: DistributedGroup | None = None, on: str | None = None,
-=======
     keep_all: bool = False, search: str | None = None, teacher: TaskTeacher | None = None,
-    callbacks: Callback | None = None,
->>>>>>> main
+    callbacks: Callback | None = None, group: DistributedGroup | None = None,
+    on: str | None = None,
 ) -> Finetuned:  # fmt: skip
     """The same for examples at hand, from a model at hand whose tokenizer is in `folder`."""
     callbacks, group = callbacks or Callback(), group or DistributedGroup(device=default_device())
-    _check_ranks(group, recipe, search)
+    _check_ranks(group, recipe, search, teacher is not None, on)
     tokenizer = open_tokenizer(folder)
     longest = start.config.longest_sequence
     if recipe.max_length > longest:
@@ -223,14 +198,9 @@ def finetune_examples(
     with ExitStack() as held:
         should_stop = held.enter_context(stop_requests())
         make_folder(out)
-<<<<<<< HEAD
-        description = _describe(task, recipe, data, folder, retry, search)
+        description = _describe(task, recipe, data, folder, retry, search, teacher)
         group.require_equal({"settings": description["settings"], "litebert": source_checksum()})
         report = _finished_everywhere(group, _finished_report(out, description))
-=======
-        description = _describe(task, recipe, data, folder, retry, search, teacher)
-        report = _finished_report(out, description)
->>>>>>> main
         if report is not None and len(report.seeds) >= seeds:  # needs no disk that can be written
             callbacks.on_message(f"{out}: finished before, with {len(report.seeds)} seed(s)")
             return Finetuned(out, report, _opens(start, task, out))
@@ -242,15 +212,11 @@ def finetune_examples(
         def setup_of(recipe: Recipe, data: TaskData, say: Say = quiet) -> RunSetup:
             task = _task(data, recipe, overflow, say)
             train, dev = _featured(task, data, tokenizer, folder)
-<<<<<<< HEAD
-=======
-            group = DistributedGroup(device=default_device())
             taught = None
             if teacher is not None:
                 unlabelled = make_features(task, teacher.unlabelled, tokenizer, folder)
                 parts = (train.features, unlabelled)
                 taught = teacher.teach(task, train.examples, parts, out, say)
->>>>>>> main
             return RunSetup(
                 start, task, recipe, tokenizer, train, dev, group, callbacks, should_stop, taught
             )
@@ -274,10 +240,14 @@ def finetune_examples(
         return _all_seeds(setup, out, run, seeds, retry, baseline, keep_all)
 
 
-def _check_ranks(group: DistributedGroup, recipe: Recipe, search: str | None) -> None:
+def _check_ranks(
+    group: DistributedGroup, recipe: Recipe, search: str | None, taught: bool, on: str | None
+) -> None:
     """What one process alone can do."""
-    if group.world_size == 1:
+    if group.world_size == 1 and on is None:
         return
+    if taught:
+        raise SettingsError("--teacher: goes with one process, which keeps its answers")
     if search is not None:
         raise SettingsError("--search: goes with one process, as it watches the time")
     if recipe.contrastive:

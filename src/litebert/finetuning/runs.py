@@ -193,15 +193,10 @@ class _Run:
     def __init__(self, setup: RunSetup, seed: int, out: Path, learning_rate: float) -> None:
         self.setup, self.seed, self.out, self.learning_rate = setup, seed, out, learning_rate
         self.model = new_model(setup.start, setup.task, setup.recipe, seed).to(setup.group.device)
-<<<<<<< HEAD
-        recipe, batch, group = setup.recipe, setup.train.features.batch, setup.group
+        recipe, batch, group = setup.recipe, setup.training.batch, setup.group
         self.batches: Batches | ContrastiveBatches = Batches(
             batch, recipe.batch_size, seed, group.rank, group.world_size
         )
-=======
-        recipe, batch = setup.recipe, setup.training.batch
-        self.batches: Batches | ContrastiveBatches = Batches(batch, recipe.batch_size, seed)
->>>>>>> main
         self.learner = Learner(self.model, [setup.task])
         if setup.taught is not None:
             soft_labels = SoftLabels(setup.task, setup.taught.rows, recipe)

@@ -20,13 +20,10 @@ from torch.optim import Optimizer
 from litebert.base.budget import parse_budget
 from litebert.base.errors import SettingsError
 from litebert.base.files import lock_folder, sweep
-<<<<<<< HEAD
 from litebert.base.processes import source_checksum
+from litebert.base.ragged import IntArray
 from litebert.base.remote.folders import local_folder
 from litebert.base.remote.mirror import Mirror
-=======
-from litebert.base.ragged import IntArray
->>>>>>> main
 from litebert.base.runtime import keep_freed_memory, resolve_precision
 from litebert.base.settings import Tree, load_record, parse_overrides
 from litebert.configs.load import load_preset
@@ -163,14 +160,11 @@ class _Run:
     def go(self, start_from: Path | None, should_stop: Callable[[], bool]) -> PretrainingResult:
         """Build, resume, train, save."""
         models = self._fit(start_from)
-<<<<<<< HEAD
         self.group.require_equal(
             {"settings": self.preset.model_dump(mode="json"), "corpus": self.store.checksum,
              "torch": torch.__version__, "litebert": source_checksum()}
         )  # fmt: skip
-=======
         self.teaching = open_teaching(self.preset, self.store, self.group, self.out)
->>>>>>> main
         run = self._open(start_from)
         if run["finished"]:
             where = str(self.out / RUN)
@@ -232,16 +226,10 @@ class _Run:
         return self.group.broadcast_object(run)
 
     def _resume(self, learner: Learner, optimizer: Optimizer) -> dict[str, Any] | None:
-<<<<<<< HEAD
         """Go back to the last good checkpoint, if there is one; the main rank alone reads it."""
         found = self._last_checkpoint() if self.group.is_main else None
         state = restore_everywhere(self.group, found, learner, optimizer)
-=======
-        """Go back to the last good checkpoint, if there is one."""
-        found = self.group.broadcast_object(self._last_checkpoint())
-        state = None if found is None else restore(Path(found), learner, optimizer)
         self.teaching.restore(state, self.callbacks.on_message)
->>>>>>> main
         if state is not None:
             self._restore_threads(state)
         return state
@@ -298,15 +286,8 @@ class _Run:
             evaluation=preset.evaluation,
             checkpoint=preset.checkpoint,
             log_every=preset.log.every,
-<<<<<<< HEAD
-            evaluate=lambda: self._evaluate(learner, masker, batches),
-            save=lambda now: self._save(learner, optimizer, now),
-=======
             evaluate=lambda: self._evaluate(learner, batches),
-            save=lambda now: self.checkpoints.save(
-                now["step"], learner, optimizer, {**now, **self._machine(), **self.teaching.state()}
-            ),
->>>>>>> main
+            save=lambda now: self._save(learner, optimizer, now),
             should_stop=should_stop,
             reserved=_saving_seconds(learner),
             clock=self.clock,
@@ -315,16 +296,14 @@ class _Run:
             loop.restore(state)
         return loop
 
-<<<<<<< HEAD
     def _save(self, learner: Learner, optimizer: Optimizer, now: dict[str, Any]) -> None:
         """A checkpoint; that of a remote run is on its way when this returns."""
-        self.checkpoints.save(now["step"], learner, optimizer, {**now, **self._machine()})
+        self.checkpoints.save(
+            now["step"], learner, optimizer, {**now, **self._machine(), **self.teaching.state()}
+        )
         self.mirror.push_later(self.callbacks.on_message)
 
-    def _evaluate(self, learner: Learner, masker: Masker, batches: StagedBatches) -> Evaluation:
-=======
     def _evaluate(self, learner: Learner, batches: StagedBatches) -> Evaluation:
->>>>>>> main
         """Held-out losses, and one sequence with predictions."""
         if not self.store.info.held_out:
             return Evaluation()
