@@ -117,7 +117,7 @@ def test_without_a_cable_for_good_the_run_ends_and_says_why(
             (tmp_path / f"host-{n}.log").read_text().replace("\n", " ") for n in (0, 1)
         )
     assert "rank 0: rank 1 of 2 was lost" in first
-    assert "rank 1: the host at 10.231.0.1:29400" in second or "rank 1: rank 0 of 2" in second
+    assert "rank 1: the host at 10.231.0.1:" in second or "rank 1: rank 0 of 2" in second
     for said in (first, second):
         assert "the same command resumes from it" in said
     again = tmp_path / "again"

@@ -130,11 +130,11 @@ class DistributedGroup:
             raise self._lost(error) from None
 
     def _lost(self, error: RuntimeError) -> LostRankError:
-        who = "another rank" if self.heartbeat is None else self.heartbeat.lost()
+        what = "another rank was lost" if self.heartbeat is None else self.heartbeat.lost()
         reason = str(error).strip().partition("\n")[0].partition(". This is")[0]
         return LostRankError(
-            f"rank {self.rank}: {who} of {self.world_size} was lost ({reason}); the last "
-            "checkpoint stays: the same command resumes from it"
+            f"rank {self.rank}: {what} ({reason}); the last checkpoint stays: the same command "
+            "resumes from it"
         )
 
 

@@ -43,19 +43,21 @@ class Heartbeat:
                 self._ended.wait(BEAT)
 
     def lost(self) -> str:
-        """The ranks that are gone, in words."""
+        """What happened, in words: the ranks that are gone, or that nobody can know."""
         found: list[list[int]] = []
         watcher = threading.Thread(target=self._watch, args=(found,), daemon=True)
         watcher.start()
         watcher.join(timeout=WATCH + BEAT)
         if len(found) < 2:
             where = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
-            return f"the host at {where}, where the ranks met, cannot be reached: a rank there"
+            return f"the host at {where}, where the ranks met, cannot be reached"
         still = [rank for rank, (a, b) in enumerate(zip(*found, strict=True)) if a == b]
         gone = [str(rank) for rank in still if rank != self._rank]
         if not gone:
-            return "the connection to a rank that is still alive was cut: one"
-        return f"rank {gone[0]}" if len(gone) == 1 else f"ranks {', '.join(gone)}"
+            return "the connection to a rank that is still alive was cut"
+        if len(gone) == 1:
+            return f"rank {gone[0]} of {self._world_size} was lost"
+        return f"ranks {', '.join(gone)} of {self._world_size} were lost"
 
     def _watch(self, found: list[list[int]]) -> None:
         with suppress(RuntimeError):
