@@ -56,6 +56,8 @@ bench: install
 	$(BIN)/python benchmarks/loader.py
 	$(BIN)/python benchmarks/order.py
 	$(BIN)/python benchmarks/onnx_export.py
+	$(BIN)/python benchmarks/inference.py
+	$(BIN)/python benchmarks/load.py
 	$(BIN)/python benchmarks/kill_prepare.py
 	$(BIN)/python benchmarks/pretrain.py
 	$(BIN)/python benchmarks/kill.py

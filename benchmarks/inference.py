@@ -252,12 +252,15 @@ def compare(size: str, folder: Path, options: Any) -> None:
     sides |= {f"engine {precision}": None for precision in options.precision.split(",")}
     if find_spec("onnxruntime") and not options.no_onnx:
         sides |= make_graphs(model, folder / size)
+    sides = {name: graph for name, graph in sides.items() if name not in options.skip}
     workers = {name: _start(name, model, graph, options) for name, graph in sides.items()}
     opened = {name: json.loads(_read(worker)) for name, worker in workers.items()}
     speeds: dict[str, dict[str, list[float]]] = {
         name: {"one": [], "all": []} for name in workers
     }  # fmt: skip
-    for _ in range(options.rounds):
+    began, rounds = time.monotonic(), 0
+    while rounds < options.rounds and time.monotonic() - began < options.seconds:
+        rounds += 1
         for what in ("one", "all"):
             for name, worker in workers.items():
                 print(what, file=worker.stdin, flush=True)
@@ -286,8 +289,9 @@ def _read(worker: subprocess.Popen[str]) -> str:
 
 def report(size: str, speeds: dict[str, Any], opened: dict[str, Any], options: Any) -> None:
     """The table, and the ratios that are asked for."""
+    rounds = len(next(iter(speeds.values()))["one"])
     middle = {n: {w: median(found) for w, found in s.items()} for n, s in speeds.items()}
-    print(f"\nalbert-{size}, {options.threads} thread(s), sentences/s, median of {options.rounds}")
+    print(f"\nalbert-{size}, {options.threads} thread(s), sentences/s, median of {rounds}")
     print(f"{'':28} {'one by one':>10} {'all at once':>11} {'load s':>7} {'memory MB':>9}")
     for name, found in middle.items():
         told = opened[name]
@@ -317,10 +321,12 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", default=["base", "mini"])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=3600, help="then no round is begun")
     parser.add_argument("--sentences", type=int, default=300)
     parser.add_argument("--one", type=int, default=60, help="sentences of a round, one at a time")
     parser.add_argument("--precision", default="fp32,int8")
     parser.add_argument("--no-onnx", action="store_true")
+    parser.add_argument("--skip", nargs="+", default=[], help="sides to leave out, by their names")
     parser.add_argument("--out", help="keep the models here")
     for name in ("--side", "--folder", "--graph"):
         parser.add_argument(name, help="of a process that this starts")

@@ -13,6 +13,7 @@ from torch import nn
 
 from litebert.base.runtime import has_fast_bf16
 from litebert.inference.kernels import (
+    MANY_PRODUCTS,
     channel_scales,
     grid,
     has_vnni,
@@ -80,6 +81,22 @@ def test_a_packed_encoder_equals_the_plain_one(family: str) -> None:
         assert torch.allclose(found, mixed, atol=1e-5)
 
 
+@pytest.mark.parametrize("heads", [("classification",), ("masked_lm",)])
+def test_tokens_are_bytes_where_no_head_decodes_with_them(heads: tuple[str, ...]) -> None:
+    config = EncoderConfig(
+        vocab_size=60, embedding_size=16, hidden_size=32, num_hidden_layers=2,
+        num_attention_heads=2, intermediate_size=64, max_position_embeddings=40,
+    )  # fmt: skip
+    model = Model.create(config, heads, ("no", "yes"), seed=1).eval()
+    ids = torch.randint(2, 60, (30,))
+    with torch.inference_mode():
+        plain = model.encoder.embed(ids, lengths=[30]).x_NH
+        packed = pack_model(copy.deepcopy(model), "int8").encoder
+        found = packed.embed(ids, lengths=[30]).x_NH
+    assert len(packed.embeddings.token.weight) == (60 if heads == ("masked_lm",) else 0)
+    assert (found - plain).abs().max() < 0.05 * plain.abs().max()
+
+
 def test_a_shared_layer_is_packed_once() -> None:
     config = EncoderConfig(
         vocab_size=60, embedding_size=16, hidden_size=32, num_hidden_layers=12,
@@ -95,12 +112,12 @@ def test_a_shared_layer_is_packed_once() -> None:
     assert left == sum(p.numel() for p in encoder.embeddings.parameters())  # the others are let go
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engines", [*([engine] for engine in ENGINES), ENGINES])
 def test_int8_does_not_saturate_at_extreme_activations(
-    engine: str, monkeypatch: pytest.MonkeyPatch
+    engines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All weights and activations at their largest: where 16 bits overflow, sums are too low."""
-    monkeypatch.setattr("litebert.inference.kernels.int8_libraries", lambda device: [engine])
+    monkeypatch.setattr("litebert.inference.kernels.int8_libraries", lambda device: engines)
     layer = nn.Linear(512, 64).requires_grad_(False)
     layer.weight.fill_(0.5)
     layer.bias.zero_()
@@ -112,6 +129,8 @@ def test_int8_does_not_saturate_at_extreme_activations(
         x[3, ::2] *= -1
         expected = layer(x)
         assert (packed(x) - expected).abs().max() <= 0.01 * expected.abs().max()
+        many = x.repeat(2 * MANY_PRODUCTS // layer.weight.numel() // 4, 1)  # the other product
+        assert (packed(many) - layer(many)).abs().max() <= 0.01 * expected.abs().max()
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -132,13 +151,34 @@ def test_int8_error_is_that_of_rounding(engine: str, monkeypatch: pytest.MonkeyP
 @pytest.mark.skipif(len(ENGINES) < 2, reason="torch has one library for int8 here")
 def test_large_products_go_to_the_other_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("litebert.inference.kernels.int8_libraries", lambda device: ENGINES)
-    monkeypatch.setattr("litebert.inference.kernels.AMX_PAYS", 40 * 64 * 32)
-    layer = linear(64, 32)
+    monkeypatch.setattr("litebert.inference.kernels.MANY_PRODUCTS", 40 * 64 * 32)
+    monkeypatch.setattr("litebert.inference.kernels.MANY_ROWS", 1)
+    layer, gelu = linear(64, 32), torch.nn.functional.gelu
+    forms = {None: lambda y: y, "relu": torch.relu, "gelu": gelu, "gelu_new": gelu}
     for rows in (39, 40, 41):
-        x = torch.randn(rows, 64)
-        found = packer("int8", CPU)(layer, "gelu")(x)
-        assert found.shape == (rows, 32)
-        assert torch.allclose(found, torch.nn.functional.gelu(layer(x)), atol=0.05)
+        x, residual = torch.randn(rows, 64), torch.randn(rows, 32)
+        for activation, form in forms.items():
+            packed = packer("int8", CPU)(layer, activation)
+            assert packed(x).shape == (rows, 32)
+            assert torch.allclose(packed(x), form(layer(x)), atol=0.05)
+        plain = packer("int8", CPU)(layer, None)
+        assert torch.allclose(plain.plus(x, residual), layer(x) + residual, atol=0.05)
+
+
+@pytest.mark.skipif(len(ENGINES) < 2, reason="torch has one library for int8 here")
+def test_rows_that_are_added_change_no_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch between two sizes of the grid, against the same without the rows that fill it up."""
+    monkeypatch.setattr("litebert.inference.kernels.int8_libraries", lambda device: ENGINES)
+    config = EncoderConfig(
+        vocab_size=60, embedding_size=16, hidden_size=32, num_hidden_layers=3,
+        num_attention_heads=2, intermediate_size=64, max_position_embeddings=80,
+    )  # fmt: skip
+    model = pack_model(Model.create(config, seed=1), "int8")
+    ids = torch.randint(2, 60, (67,))
+    with torch.inference_mode():
+        found = model(ids, lengths=[60, 7]).x_NH
+        monkeypatch.setattr(model.encoder, "_padded_from", 1000)
+        assert torch.allclose(model(ids, lengths=[60, 7]).x_NH, found, atol=1e-6)
 
 
 @pytest.mark.skipif(not has_fast_bf16(CPU), reason="this CPU does not multiply bfloat16 itself")
@@ -150,8 +190,8 @@ def test_bf16_is_near() -> None:
 
 
 def test_the_library_follows_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    for amx, expected in ((True, ["fbgemm", "onednn"]), (False, ["fbgemm"])):
-        monkeypatch.setattr("torch.cpu._is_amx_tile_supported", lambda amx=amx: amx)
+    for vnni, expected in ((True, ["fbgemm", "onednn"]), (False, ["fbgemm"])):
+        monkeypatch.setattr("litebert.inference.kernels.has_vnni", lambda vnni=vnni: vnni)
         monkeypatch.setattr("litebert.inference.kernels.engines", lambda: {"fbgemm", "onednn"})
         assert int8_libraries(CPU) == expected
 
@@ -163,5 +203,5 @@ def test_rows_are_rounded_up_by_little(rows: int) -> None:
 
 
 def test_there_are_few_shapes() -> None:
-    assert len({grid(rows) for rows in range(1, 2049)}) < 80
+    assert len({grid(rows) for rows in range(1, 2049)}) < 90
     assert np.all(np.diff([grid(rows) for rows in range(1, 3000)]) >= 0)

@@ -298,14 +298,25 @@ def test_examples_that_are_given(kind: str, values: list[Any], inputs: dict[str,
     assert task.inputs_of(example) == inputs
 
 
+def test_texts_alone_cannot_be_scored() -> None:
+    with pytest.raises(LitebertError, match="texts alone have no labels; give a dict each"):
+        read_split(build_task(TASKS["classify"][0]), DataSource.build(["a"]), labelled=True)
+
+
 @pytest.mark.parametrize(
     ("kind", "values", "message"),
     [
         ("classify", [], "no texts are given"),
-        ("classify", ["a", " "], "text 2: 'text' is empty"),
-        ("classify", [("a", "b")], "text 1: 2 given; classify needs text"),
-        ("pair", ["a"], "text 1: 1 given; pair needs text_a and text_b, with ||| between them"),
-        ("choice", ["a"], "choice needs columns by their names"),
+        ("classify", ["a", " "], "input 2 of 2 is empty"),
+        ("classify", ["a", {"text": "b"}], "some are rows and some are not"),
+        (
+            "pair",
+            ["a"],
+            "the input is one text; the model compares two: give a pair (a, b), on the",
+        ),
+        ("pair", ["a ||| b ||| c"], "the input has 3 texts; a pair has two"),
+        ("qa", ["a"], 'expected {"question": ..., "passage": ...}, not str'),
+        ("choice", ["a"], 'expected {"options": ..., "passage": ..., "question": ...}, not str'),
     ],
 )
 def test_examples_that_do_not_do(kind: str, values: list[Any], message: str) -> None:

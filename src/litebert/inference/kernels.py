@@ -7,8 +7,8 @@ measurements behind the choices:
 fp32   oneDNN's blocked layout, which also fuses the activation or the residual sum
 bf16   the same, where the CPU multiplies bfloat16 itself (AVX512-BF16, AMX)
 int8   weights by output channel, symmetric; activations by the range of each call. FBGEMM; for
-       large products oneDNN where there is AMX. Without VNNI two products are added in 16 bits,
-       which 8-bit activations can overflow, so they take 7 bits there (`reduce_range`).
+       large products oneDNN where there is VNNI or AMX. Without, two products are added in 16
+       bits, which 8-bit activations can overflow, so they take 7 bits there (`reduce_range`).
 
 On a GPU products stay torch's own, in fp32 or bf16.
 """
@@ -28,7 +28,9 @@ from litebert.base.runtime import has_fast_bf16
 
 EnginePrecision = Literal["auto", "fp32", "bf16", "int8"]
 Resolved = Literal["fp32", "bf16", "int8"]
-AMX_PAYS = 30_000_000  # multiplications of a product from which on oneDNN's is the faster one
+MANY_PRODUCTS = 30_000_000  # multiplications from which on oneDNN's int8 product is the faster one
+MANY_ROWS = 64  # and it compiles a kernel for every number of rows: not for small ones
+NEVER = 2**31
 _FUSED = {"gelu": ("gelu", "none"), "gelu_new": ("gelu", "tanh"), "relu": ("relu", "")}
 
 
@@ -66,15 +68,15 @@ def resolve_engine_precision(precision: str, device: torch.device) -> Resolved:
 def int8_libraries(device: torch.device) -> list[str]:
     """What multiplies int8 here: for few rows, and for many where another one is faster then.
 
-    FBGEMM has the least to do around a product; oneDNN uses AMX, which pays for large ones.
+    FBGEMM has the least to do around a product; oneDNN is the faster one at large ones where the
+    CPU has VNNI or AMX.
     """
     known = engines()
     if device.type != "cpu" or not {"fbgemm", "onednn"} & known:
         raise SettingsError(
             "precision int8: needs an x86 CPU and a torch built with FBGEMM or oneDNN; choose fp32"
         )
-    amx = torch.cpu._is_amx_tile_supported()
-    return [name for name in ("fbgemm", "onednn") if name in known][: 2 if amx else 1]
+    return [name for name in ("fbgemm", "onednn") if name in known][: 2 if has_vnni() else 1]
 
 
 def engines() -> set[str]:
@@ -158,28 +160,42 @@ class _Int8(PackedLinear):
         reduce_range: bool,
     ) -> None:  # fmt: skip
         super().__init__()
-        weight, bias = linear.weight.detach(), linear.bias.detach().clone()
-        self.packed = _packed_bytes(weight, bias, libraries[0])
-        self.packed_for_many = self.packed
-        self.many = 2**31  # rows from which on the other library is faster
+        weight, self.bias = linear.weight.detach(), linear.bias.detach().clone()
+        scales_O = channel_scales(weight)
+        bytes_OI = (weight / scales_O[:, None]).round_().clamp_(-127, 127).to(torch.int8)
+        self.packed = _packed_bytes(bytes_OI, scales_O, self.bias, libraries[0])
+        self.many = NEVER  # rows from which on oneDNN's own product is faster
+        self.packed_for_many, self.scales = torch.empty(0), scales_O
+        self.zeros = torch.zeros(len(scales_O), dtype=torch.long)
         if len(libraries) > 1:
-            self.packed_for_many = _packed_bytes(weight, bias, libraries[1])
-            self.many = AMX_PAYS // weight.numel()
+            self.packed_for_many = torch.ops.onednn.qlinear_prepack(bytes_OI, None)
+            self.many = max(MANY_ROWS, MANY_PRODUCTS // weight.numel())
         self.reduce_range, self.activation = reduce_range, activation or ""
 
     def forward(self, x: Tensor) -> Tensor:
-        rows = x.shape[0]
-        if rows < self.many:
-            y = torch.ops.quantized.linear_dynamic(x, self.packed, self.reduce_range)
-        else:
-            x = nn.functional.pad(x, (0, 0, 0, grid(rows) - rows))
-            y = torch.ops.quantized.linear_dynamic(x, self.packed_for_many, self.reduce_range)
-            y = y.narrow(0, 0, rows)
+        if x.shape[0] >= self.many:
+            return self.of_many(x)
+        y = torch.ops.quantized.linear_dynamic(x, self.packed, self.reduce_range)
         # Both forms of GELU as erf: they differ by 5e-4 at most, far less than a step of a byte,
         # and torch's tanh takes three times as long, nearly as long as the product before it.
         if self.activation == "relu":
             return y.relu_()
         return y if self.activation == "" else nn.functional.gelu(y)
+
+    def of_many(self, x: Tensor) -> Tensor:
+        """By oneDNN, which activates what it has just computed."""
+        rows = x.shape[0]
+        more = grid(rows) - rows
+        if more > 0:
+            x = nn.functional.pad(x, (0, 0, 0, more))
+        quantized = torch.quantize_per_tensor_dynamic(x, torch.quint8, self.reduce_range)
+        fused = "none" if self.activation == "" else self.activation
+        y = torch.ops.onednn.qlinear_pointwise(
+            quantized.int_repr(), quantized.q_scale(), quantized.q_zero_point(),
+            self.packed_for_many, self.scales, self.zeros, self.bias, 1.0, 0, torch.float32,
+            "gelu" if fused == "gelu_new" else fused, [], "none" if "gelu" in fused else "",
+        )  # fmt: skip
+        return y.narrow(0, 0, rows) if more > 0 else y
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         return self.forward(x).add_(residual)
@@ -191,8 +207,17 @@ def grid(rows: int) -> int:
     It compiles a kernel for every shape, which takes as long as ten products of a small model; with
     batches that change at every step there would be no end of it.
     """
-    step = 1 if rows <= 32 else 8 if rows <= 128 else 32 if rows <= 512 else 128
+    step = 1 if rows <= 32 else 8 if rows <= 128 else 32 if rows <= 512 else 64
     return (rows + step - 1) // step * step
+
+
+def first_padded(precision: Resolved, device: torch.device) -> int:
+    """The number of rows from which on products take those of the grid; never is a large number."""
+    if device.type != "cpu" or not torch.backends.mkldnn.is_available():
+        return NEVER
+    if precision == "int8":
+        return MANY_ROWS if len(int8_libraries(device)) > 1 else NEVER
+    return 1
 
 
 def channel_scales(weight_OI: Tensor) -> Tensor:
@@ -200,16 +225,14 @@ def channel_scales(weight_OI: Tensor) -> Tensor:
     return weight_OI.abs().amax(1).clamp_min(torch.finfo(torch.float32).tiny * 127) / 127
 
 
-def _packed_bytes(weight_OI: Tensor, bias_O: Tensor, library: str) -> Any:
-    scales = channel_scales(weight_OI)
-    bytes_OI = (weight_OI / scales[:, None]).round_().clamp_(-127, 127).to(torch.int8)
-    zeros = torch.zeros(len(scales), dtype=torch.long)
+def _packed_bytes(bytes_OI: Tensor, scales_O: Tensor, bias_O: Tensor, library: str) -> Any:
+    zeros = torch.zeros(len(scales_O), dtype=torch.long)
     before = torch.backends.quantized.engine
     torch.backends.quantized.engine = library  # what is packed remembers it
     try:
         with warnings.catch_warnings():  # torch means to replace its quantized tensors some day
             warnings.simplefilter("ignore")
-            whole = torch._make_per_channel_quantized_tensor(bytes_OI, scales.double(), zeros, 0)
+            whole = torch._make_per_channel_quantized_tensor(bytes_OI, scales_O.double(), zeros, 0)
             return torch.ops.quantized.linear_prepack(whole, bias_O)
     finally:
         torch.backends.quantized.engine = before

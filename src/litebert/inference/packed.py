@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from litebert.base.runtime import release_freed_memory
-from litebert.inference.kernels import Pack, Resolved, packer
+from litebert.inference.kernels import Pack, Resolved, channel_scales, first_padded, grid, packer
 from litebert.model.encoder import Encoder
 from litebert.model.layers import Attention, FeedForward
 from litebert.model.layout import Packed, State
@@ -27,7 +27,11 @@ from litebert.model.model import Model
 def pack_model(model: Model, precision: Resolved) -> Model:
     """Give a model a packed encoder; it can no longer be trained or saved."""
     device = next(model.parameters()).device
-    model.encoder = PackedEncoder(model.encoder, packer(precision, device), precision)
+    decodes = any(getattr(head, "needs_token_table", False) for head in model.heads.values())
+    model.encoder = PackedEncoder(
+        model.encoder, packer(precision, device), precision,
+        bytes_of_tokens=precision == "int8" and not decodes,
+    )  # fmt: skip
     for parameter in model.parameters():  # a tensor of the file would keep all of it in memory
         parameter.data = parameter.data.clone()
     release_freed_memory()
@@ -37,12 +41,15 @@ def pack_model(model: Model, precision: Resolved) -> Model:
 class PackedEncoder(Encoder):
     """An encoder for inference; every part is packed once, however many layers share it."""
 
-    def __init__(self, encoder: Encoder, pack: Pack, precision: Resolved) -> None:
+    def __init__(
+        self, encoder: Encoder, pack: Pack, precision: Resolved, *, bytes_of_tokens: bool = False
+    ) -> None:
         nn.Module.__init__(self)
         self.config, self.checkpointing = encoder.config, False
         self.embeddings = encoder.embeddings
         self._dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-        self._first = _compiled(_FirstStates(encoder, pack, self._dtype))
+        self._padded_from = first_padded(precision, encoder.embeddings.token.weight.device)
+        self._first = _compiled(_FirstStates(encoder, pack, self._dtype, bytes_of_tokens))
         device = encoder.embeddings.token.weight.device
         longest = torch.arange(encoder.config.max_position_embeddings, device=device)
         self._counting = longest[encoder.config.first_position :]
@@ -55,6 +62,9 @@ class PackedEncoder(Encoder):
             for part in encoder.feed_forwards
         ]
         self.attentions, self.feed_forwards = attentions, feed_forwards
+        if bytes_of_tokens:
+            tokens = self.embeddings.token
+            tokens.weight = nn.Parameter(tokens.weight[:0].clone(), requires_grad=False)
         one = len(attentions) == len(feed_forwards) == 1
         self._repeat = _compiled(_Repeat(attentions[0], feed_forwards[0])) if one else None
 
@@ -76,13 +86,28 @@ class PackedEncoder(Encoder):
         read: Tensor | None = None,
     ) -> State:  # fmt: skip
         """As the plain encoder does; a shared layer is repeated without Python in between."""
+        if collect is not None:
+            return super().layers(state, start, stop, collect, read)
+        x_NH, rows = state.x_NH, len(state.x_NH)
         whole = stop - start - (read is not None)
-        if self._repeat is not None and collect is None and whole > 1:
+        state = State(self._padded(x_NH), state.layout)
+        if self._repeat is not None and whole > 1:
             self.check_depth(stop)
             assert isinstance(state.layout, Packed)
             x_NH = self._repeat(state.x_NH, state.layout.lengths, whole)
             state, start = State(x_NH, state.layout), start + whole
-        return state if start == stop else super().layers(state, start, stop, collect, read)
+        if start < stop:
+            state = super().layers(state, start, stop, None, read)
+        return State(state.x_NH[:rows], state.layout) if len(state.x_NH) > rows else state
+
+    def _padded(self, x_NH: Tensor) -> Tensor:
+        """As many rows as products want: the first ones again, so that no range of bytes changes.
+
+        Once before the layers, where every product would do it otherwise.
+        """
+        rows = len(x_NH)
+        more = grid(rows) - rows if rows >= self._padded_from else 0
+        return torch.cat([x_NH, x_NH[:more]]) if more else x_NH
 
     def _run(self, arguments: tuple[Any, ...]) -> Tensor:
         """One block: with `read`, the tokens that are read afterwards, zeros elsewhere."""
@@ -107,11 +132,21 @@ class _Repeat(nn.Module):
 
 
 class _FirstStates(nn.Module):
-    """Tokens before the first layer; the token table is handed over, as heads borrow it too."""
+    """Tokens before the first layer.
 
-    def __init__(self, encoder: Encoder, pack: Pack, dtype: torch.dtype) -> None:
+    The token table is handed over, as heads borrow it too; where none does, and it is the largest
+    part of a small model, it is kept as bytes with a scale for each token.
+    """
+
+    def __init__(
+        self, encoder: Encoder, pack: Pack, dtype: torch.dtype, bytes_of_tokens: bool
+    ) -> None:
         super().__init__()
         tables = encoder.embeddings
+        self.has_bytes = bytes_of_tokens
+        token = tables.token.weight.detach()[: None if bytes_of_tokens else 0]
+        self.scales = channel_scales(token)[:, None] if bytes_of_tokens else token.float()
+        self.bytes = (token / self.scales).round_().to(torch.int8) if bytes_of_tokens else token
         # Most sequences are of segment 0 throughout: one table less to add.
         segments = tables.segment.weight.detach()
         self.places = tables.position.weight.detach() + segments[0]
@@ -124,7 +159,11 @@ class _FirstStates(nn.Module):
     def forward(
         self, ids: Tensor, positions: Tensor, segments: Tensor | None, token_VE: Tensor
     ) -> Tensor:
-        x_NE = F.embedding(ids, token_VE) + F.embedding(positions, self.places)
+        if self.has_bytes:
+            token_NE = F.embedding(ids, self.bytes) * F.embedding(ids, self.scales)
+        else:
+            token_NE = F.embedding(ids, token_VE)
+        x_NE = token_NE + F.embedding(positions, self.places)
         if segments is not None:
             x_NE = x_NE + F.embedding(segments, self.segments)
         return self.project(self.norm(x_NE)).to(self.dtype)
@@ -172,7 +211,11 @@ class _Attention(nn.Module):
             context_BATD = F.scaled_dot_product_attention(q, k, v)
             parts.append(context_BATD.transpose(1, 2).reshape(tokens, self.width))
             place, start = place + count, start + tokens
-        return parts[0] if len(parts) == 1 else torch.cat(parts)
+        context_NH = parts[0] if len(parts) == 1 else torch.cat(parts)
+        more = qkv_NX.shape[0] - start
+        if more > 0:  # the rows that were added are the first ones again
+            context_NH = torch.cat([context_NH, context_NH.narrow(0, 0, more)])
+        return context_NH
 
 
 class _FeedForward(nn.Module):

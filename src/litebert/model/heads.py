@@ -49,6 +49,7 @@ class Head(nn.Module):
     """The base of all heads. What a head borrows from its model it is shown by `attach`."""
 
     needs_pooler = False
+    needs_token_table = False  # as its decoder
 
     def attach(self, token_table: nn.Embedding, pooler: Pooler | None) -> None:
         """Borrow the token table (tied decoders) or the pooler; in a tuple, so not registered."""
@@ -71,6 +72,8 @@ class Head(nn.Module):
 
 class MaskedLMHead(Head):
     """H -> E, activation, LayerNorm; the decoder is the token table, with a bias of its own."""
+
+    needs_token_table = True
 
     def __init__(self, config: EncoderConfig, labels: int = 0) -> None:
         super().__init__()
@@ -143,6 +146,8 @@ class SpanBoundaryHead(Head):
 
     y = f(x_(s-1), x_(e+1), p_(i-s+1)) with f two dense layers, each GELU (erf) and LayerNorm.
     """
+
+    needs_token_table = True
 
     def __init__(self, config: EncoderConfig, labels: int = 0) -> None:
         super().__init__()

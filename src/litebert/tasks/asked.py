@@ -15,6 +15,9 @@ from litebert.base.errors import InputError, did_you_mean
 _WORD = re.compile(r"\w+(?:[-'\u2019.,&@/]\w+)*|[^\w\s]")
 
 
+BETWEEN_TEXTS = "|||"  # of several texts that are given as one
+
+
 def is_many(inputs: object) -> bool:
     """Whether a program asks for many answers, or for one."""
     return isinstance(inputs, list)
@@ -25,6 +28,12 @@ def places(inputs: Sequence[Any]) -> list[str]:
     if len(inputs) == 1:
         return ["the input"]
     return [f"input {number:,} of {len(inputs):,}" for number in range(1, len(inputs) + 1)]
+
+
+def split_texts(text: str) -> str | tuple[str, ...]:
+    """The texts of an example that a command line gives as one."""
+    parts = tuple(part.strip() for part in text.split(BETWEEN_TEXTS))
+    return parts if len(parts) > 1 else text
 
 
 def text_of(value: Any, where: str) -> str:

@@ -157,8 +157,8 @@ class PairClassification(Classification):
     """Classify pairs of texts."""
 
     kind = "pair"
-    plain_columns = PAIR.names
     contrasts = False
+    takes_several = True
     example_input = {"text_a": "A man plays a guitar.", "text_b": "Someone makes music."}  # noqa: RUF012
 
     @property

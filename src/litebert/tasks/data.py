@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from litebert.base.errors import FormatError, SettingsError, did_you_mean
+from litebert.tasks.asked import split_texts
 from litebert.tasks.published.registry import PUBLISHED
+from litebert.tasks.readers.column_mapping import ColumnMapping
 from litebert.tasks.readers.splits import find_split, require_split
 from litebert.tasks.readers.text_file import Say, quiet
 from litebert.tasks.registry import KINDS, build_task, find_kind
-from litebert.tasks.source import DataSource
+from litebert.tasks.source import DataSource, Value
 from litebert.tasks.task import Task, TaskSettings
 
 HELD_OUT = 0.1  # fraction of own examples that become the dev set where none is given
@@ -74,7 +76,7 @@ def read_split(
 ) -> Examples:
     """Examples for a fine-tuned model: a published split, or a file of the user's own."""
     if source.values is not None:
-        examples = task.read_values(source, labelled=labelled, say=say)
+        examples = _given(task, source.values, source.columns, labelled=labelled, say=say)
         _check_asked(task, examples, Path("texts"), labelled=labelled)
         return examples
     path, published = source.data, PUBLISHED.get(task.settings.name)
@@ -86,6 +88,27 @@ def read_split(
         examples = task.read_file(path, source, labelled=labelled, say=say)
     _check_asked(task, examples, path, labelled=labelled)
     return examples
+
+
+def _given(
+    task: Task, values: Sequence[Value], columns: ColumnMapping, *, labelled: bool, say: Say
+) -> Examples:
+    """Examples that are given instead of a file: what an engine takes, or rows by their columns."""
+    rows = [value for value in values if isinstance(value, Mapping)]
+    if not values:
+        raise SettingsError("no texts are given; there must be at least one")
+    if len(rows) == len(values):
+        return task.read_rows(rows, columns, labelled=labelled, say=say)
+    if rows or labelled:
+        why = "some are rows and some are not" if rows else "texts alone have no labels"
+        raise SettingsError(f"{why}; give a dict each, with the columns of a table")
+    return task.examples_of([_plain(value, several=task.takes_several) for value in values])
+
+
+def _plain(value: Value, *, several: bool) -> str | tuple[object, ...]:
+    if isinstance(value, str):
+        return split_texts(value) if several else value
+    return tuple(value)
 
 
 # ------------------------------------------------------------------------------- own files

@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 from litebert.base.errors import FormatError, SettingsError
 from litebert.tasks.readers.column_mapping import ColumnMapping, Role, candidates, map_columns
 from litebert.tasks.readers.headers import columns_by_content
 from litebert.tasks.readers.rows import Row, Table, map_rows, read_table
 from litebert.tasks.readers.text_file import Say, quiet
-from litebert.tasks.source import DataSource, Value
-
-BETWEEN_TEXTS = "|||"  # of an example of several texts that is given as one
+from litebert.tasks.source import DataSource
 
 
 class AnyExample(Protocol):
@@ -40,7 +38,6 @@ class ReadsExamples(Protocol[E]):
     """The part of a kind of task that reads."""
 
     kind: ClassVar[str]  # its name on the command line and in the registry
-    plain_columns: ClassVar[tuple[str, ...]] = ()  # of an example that is given as texts alone
 
     @classmethod
     def roles(cls, columns: Sequence[str], given: ColumnMapping) -> tuple[Role, ...]:
@@ -129,30 +126,11 @@ class ReadsExamples(Protocol[E]):
         return examples
 
     @classmethod
-    def read_values(cls, source: DataSource, *, labelled: bool, say: Say) -> list[E]:
-        """The examples that a caller gives instead of a file."""
-        values = [
-            cls.columns_of(one, f"text {n:,}") for n, one in enumerate(source.values or (), 1)
-        ]
-        if not values:
-            raise SettingsError("no texts are given; there must be at least one")
-        rows = [Row(f"text {number:,}", one) for number, one in enumerate(values, 1)]
-        names = tuple(dict.fromkeys(name for one in values for name in one))
-        table = Table("the texts that are given", names, rows)
-        return cls.map_table(table, source.columns, labelled=labelled, say=say)[0]
-
-    @classmethod
-    def columns_of(cls, value: Value, where: str) -> dict[str, Any]:
-        """An example that is given as a text, as several, or by its columns, as a table has it."""
-        if isinstance(value, Mapping):
-            return dict(value)
-        several = len(cls.plain_columns) > 1
-        parts = value.split(BETWEEN_TEXTS) if isinstance(value, str) and several else value
-        texts = [parts] if isinstance(parts, str) else [part.strip() for part in parts]
-        if len(texts) != len(cls.plain_columns):
-            listed = (
-                " and ".join(cls.plain_columns) or "columns by their names, in a file or a dict"
-            )
-            hint = f", with {BETWEEN_TEXTS} between them" if several else ""
-            raise SettingsError(f"{where}: {len(texts)} given; {cls.kind} needs {listed}{hint}")
-        return dict(zip(cls.plain_columns, texts, strict=True))
+    def read_rows(
+        cls, rows: Sequence[Mapping[str, object]], given: ColumnMapping, *, labelled: bool, say: Say
+    ) -> list[E]:
+        """The examples of rows that a caller gives instead of a file, by the names of columns."""
+        names = tuple(dict.fromkeys(name for row in rows for name in row))
+        numbered = [Row(f"row {number:,}", dict(row)) for number, row in enumerate(rows, 1)]
+        table = Table("the rows that are given", names, numbered)
+        return cls.map_table(table, given, labelled=labelled, say=say)[0]

@@ -120,8 +120,8 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
     }
     settings_class = QuestionSettings
     noun = "questions"
+    takes_several = True
     trivial_answer = "the sentence that shares most words with the question, or no answer"
-    plain_columns = ("question", "passage")
 
     def __init__(self, settings: QuestionSettings) -> None:
         super().__init__(settings)
@@ -153,10 +153,12 @@ class QuestionAnswering(Task[QuestionSettings, QuestionExample, AnswerPrediction
         )  # fmt: skip
 
     def examples_of(self, inputs: Sequence[Any]) -> list[QuestionExample]:
-        """{"question": ..., "passage": ...}."""
-        examples = []
+        """{"question": ..., "passage": ...}, or both as a tuple."""
+        examples, names = [], ("question", "passage")
         for number, (value, where) in enumerate(zip(inputs, places(inputs), strict=True)):
-            told = fields_of(value, ("question", "passage"), (), where)
+            if isinstance(value, tuple) and len(value) == len(names):
+                value = dict(zip(names, value, strict=True))
+            told = fields_of(value, names, (), where)
             question, passage = (text_of(told[name], f"{where}, {name}") for name in told)
             examples.append(QuestionExample(str(number), question, passage))
         return examples

@@ -17,13 +17,11 @@ from torch import Tensor
 from litebert.base.batches import Batch
 from litebert.base.errors import FormatError
 from litebert.model.model import Model
-from litebert.tasks.examples import BETWEEN_TEXTS
 from litebert.tasks.features import Features
 from litebert.tasks.metrics.correlation import CORRELATION_METRICS
 from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role, candidates
 from litebert.tasks.readers.rows import Row
 from litebert.tasks.readers.text_file import Say
-from litebert.tasks.source import Value
 from litebert.tasks.task import Prediction, Term
 from litebert.tasks.texts import (
     LABEL,
@@ -59,7 +57,9 @@ class Regression(TextTask[ValuePrediction]):
     known_metrics = CORRELATION_METRICS
     label_type = np.float32
     no_label = math.nan
+    takes_several = True
     trivial_answer = "always the mean value"
+    counters = ()  # a number is near or far, never correct
     exit_rules = ("depth", "patience")  # a number has no probability
 
     @classmethod
@@ -68,14 +68,6 @@ class Regression(TextTask[ValuePrediction]):
         named = "text_a" in given.columns or "text_b" in given.columns
         paired = "text" not in given.columns and (named or bool(candidates(PAIR, columns)))
         return (PAIR if paired else TEXT), ID, LABEL
-
-    @classmethod
-    def columns_of(cls, value: Value, where: str) -> dict[str, Any]:
-        """A text, or a pair of them."""
-        texts = value.split(BETWEEN_TEXTS) if isinstance(value, str) else value
-        if len(texts) == 2 and not isinstance(texts, Mapping):
-            return dict(zip(PAIR.names, (text.strip() for text in texts), strict=True))
-        return super().columns_of(value, where)
 
     @classmethod
     def label_in(cls, row: Row, needed: bool) -> float | None:

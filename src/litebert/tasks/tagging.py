@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from litebert.tasks.readers.conll import TAGS, WORDS, are_columns, read_conll
 from litebert.tasks.readers.formats import format_of_name, format_of_text
 from litebert.tasks.readers.rows import TEXT, Table
 from litebert.tasks.readers.text_file import Say, read_lines
-from litebert.tasks.source import DataSource, Value
+from litebert.tasks.source import DataSource
 from litebert.tasks.tagged import TaggedExample, tagged
 from litebert.tasks.task import (
     EXIT_RULES,
@@ -128,7 +128,7 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
         if not table.is_plain:
             return table
         say(f"{path}: read as a sentence a line, whose words end at spaces and punctuation")
-        rows = [replace(row, values=cls.columns_of(row.values[TEXT], "")) for row in table.rows]
+        rows = [replace(row, values={"words": split_words(row.values[TEXT])}) for row in table.rows]
         return replace(table, columns=("words",), rows=rows)
 
     @classmethod
@@ -184,13 +184,6 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
             name=cls.kind, kind=cls.kind, metrics=metrics, labels=model.labels,
             max_length=model.config.longest_sequence,
         )  # fmt: skip
-
-    @classmethod
-    def columns_of(cls, value: Value, where: str) -> dict[str, Any]:
-        """A sentence, or its words."""
-        if isinstance(value, Mapping):
-            return dict(value)
-        return {"words": split_words(value) if isinstance(value, str) else list(value)}
 
     @staticmethod
     def inputs_of(example: TaggedExample) -> dict[str, Any]:

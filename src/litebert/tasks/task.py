@@ -110,6 +110,7 @@ class Task(Objective, ReadsExamples[E], Protocol[S, E, P]):
     contrasts: ClassVar[bool] = (
         False  # the vectors of examples with the same label can be drawn near
     )
+    takes_several: ClassVar[bool] = False  # whether ||| may stand between the texts of an example
     takes_soft_labels: ClassVar[bool] = False  # from a teacher: it has `to_row` and `soft_term`
     has_word_columns: ClassVar[bool] = False  # whether predictions can be written as CoNLL's
     weight, counters, count_offset = 1.0, ACCURACY, 0

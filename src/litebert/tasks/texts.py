@@ -23,7 +23,7 @@ from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
 from litebert.model.sentence_encoder import SentenceEncoderSettings
-from litebert.tasks.asked import fields_of, pair_of, places, text_of
+from litebert.tasks.asked import BETWEEN_TEXTS, fields_of, pair_of, places, text_of
 from litebert.tasks.features import Features, Ids, Sequences, encode_all
 from litebert.tasks.readers.column_mapping import Role, role
 from litebert.tasks.readers.rows import Row, Table
@@ -88,7 +88,6 @@ class TextTask(Task[TextSettings, TextExample, P]):
     fits_head = takes_soft_labels = True
     overflow_hint = ", --overflow stride to read them in windows"
     known_metrics: ClassVar[dict[str, Metric]]
-    plain_columns = TEXT.names
     label_type: ClassVar[DTypeLike] = np.int64
     no_label: ClassVar[float]
     exit_rules = EXIT_RULES
@@ -153,7 +152,10 @@ class TextTask(Task[TextSettings, TextExample, P]):
         for number, (value, where) in enumerate(zip(inputs, places(inputs), strict=True)):
             pair = pair_of(value, where)
             if pair is None and self.needs_pairs:
-                raise InputError(f"{where} is one text; the model compares two: give a pair (a, b)")
+                raise InputError(
+                    f"{where} is one text; the model compares two: give a pair (a, b), on the "
+                    f'command line "a {BETWEEN_TEXTS} b"'
+                )
             if pair is None and isinstance(value, Mapping):
                 value = fields_of(value, ("text",), (), where)["text"]
             first, second = pair or (text_of(value, where), None)

@@ -53,7 +53,7 @@ class Ties:
 
 def _numbered(keys: Iterable[str]) -> np.ndarray:
     numbers: dict[str, int] = {}
-    return np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), np.int64)
+    return np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), np.int32)
 
 
 def _primitive_root(token: str) -> str:

@@ -20,7 +20,7 @@ _BASES = (0x9E3779B97F4A7C15, 0xD1342543DE82EF95)  # odd, so that their powers h
 _SPREAD = np.uint64(0xBF58476D1CE4E5B9)
 _SPACE = 32
 _ABSENT = -1
-_STEP = 2**17  # powers are kept in multiples of this
+_STEP, _FEW = 2**17, 2**12  # powers are kept in multiples of this; of a text or two, a few
 
 
 def word_bounds(data: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -35,8 +35,9 @@ def hash_words(
     """Two hashes for each word: sum of (byte + 1) * base^place, modulo 2^64."""
     letters = data.astype(np.uint64) + np.uint64(1)
     found = []
+    size = _FEW if len(data) <= _FEW else -(-len(data) // _STEP) * _STEP
     for base in _BASES:
-        powers, inverses = _powers(base, -(-len(data) // _STEP) * _STEP)
+        powers, inverses = _powers(base, size)
         sums = np.zeros(len(data) + 1, np.uint64)
         np.cumsum(letters * powers[: len(data)], out=sums[1:])
         found.append((sums[ends] - sums[starts]) * inverses[starts])
@@ -59,7 +60,7 @@ class WordTable:
 
     def __init__(self) -> None:
         self._count = 0
-        self._clear(1 << 16)
+        self._clear(1 << 12)
 
     def __len__(self) -> int:
         return self._count
