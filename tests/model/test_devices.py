@@ -94,7 +94,7 @@ def task_and_batch(name: str, start: Path) -> tuple[Learner, Batch]:
 
 def _faked(mode: FakeTensorMode, value: torch.Tensor, dtype: torch.dtype) -> Any:
     kind = dtype if value.is_floating_point() else value.dtype
-    fake = mode.from_tensor(value.detach()).to(CUDA, kind)
+    fake = torch.empty(value.shape, dtype=kind, device=CUDA)
     return torch.nn.Parameter(fake, False) if isinstance(value, torch.nn.Parameter) else fake
 
 
