@@ -36,7 +36,7 @@ TASKS_PER_CPU = 4  # so that a slow part is not what all wait for
 
 
 @dataclass(frozen=True)
-class Part:
+class FinishedPart:
     """A finished part, and how many of all are finished."""
 
     records: list[ShardRecord]
@@ -76,7 +76,7 @@ def _absolute(source: Source) -> Source:
     return replace(source, name=os.path.abspath(source.name))
 
 
-def make_parts(on: str, task: PartTask, parts: int | None, staging: Path) -> Iterator[Part]:
+def make_parts(on: str, task: PartTask, parts: int | None, staging: Path) -> Iterator[FinishedPart]:
     """The records of each part's shards, as parts are finished, which `staging` notes too."""
     if url := as_url(task.out):
         mark_incomplete(url)
@@ -87,7 +87,7 @@ def make_parts(on: str, task: PartTask, parts: int | None, staging: Path) -> Ite
             records = [ShardRecord.model_validate(record) for record in found]
             for record in records:
                 record.note(staging)
-            yield Part(records, done / count)
+            yield FinishedPart(records, done / count)
 
 
 def make_part(task: PartTask) -> list[dict]:

@@ -26,7 +26,7 @@ from litebert.base.processes import cpu_count
 from litebert.base.ray_tasks import parse_on
 from litebert.base.remote.folders import publish_folder
 from litebert.base.remote.urls import as_url
-from litebert.corpus.preparing.on_ray import Part, describe_task, make_parts
+from litebert.corpus.preparing.on_ray import FinishedPart, describe_task, make_parts
 from litebert.corpus.preparing.staging import (
     is_finished,
     is_published,
@@ -190,7 +190,7 @@ def _check_parts(part: tuple[int, int], parts: int | None, on: str | None) -> No
         raise SettingsError(f"--parts {parts}: goes with --on, and is at least 1; see also --part")
 
 
-def _gather(found: Iterable[Part], progress: PrepareProgress) -> Iterator[ShardRecord]:
+def _gather(found: Iterable[FinishedPart], progress: PrepareProgress) -> Iterator[ShardRecord]:
     for part in found:
         progress.bytes_read = round(part.fraction * (progress.bytes_total or 0))
         yield from part.records
