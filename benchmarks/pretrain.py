@@ -344,21 +344,13 @@ def main() -> None:
     print(describe_machine())
     sides, results = choose_sides(options), []
     with tempfile.TemporaryDirectory() as folder:
-        corpus = options.corpus or prepare_corpus(options, Path(folder))
+        corpus = options.corpus or str(texts.prepare_corpus(options, Path(folder)))
         for shape in options.shape or STEPS:
             work = work_for(shape, options, corpus, Path(folder))
             results.append(measure(work, sides, options.rounds))
             report(results[-1], sides)
             if options.json:
                 options.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-
-
-def prepare_corpus(options: argparse.Namespace, scratch: Path) -> str:
-    from litebert.corpus.preparing.prepare import prepare
-
-    text, tokenizer = texts.resolve(options, scratch)
-    prepare([text], tokenizer, scratch / "store")
-    return str(scratch / "store")
 
 
 if __name__ == "__main__":

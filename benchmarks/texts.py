@@ -34,3 +34,12 @@ def resolve(options: Namespace, scratch: Path) -> tuple[str, str]:
     command = [sys.executable, "-m", "litebert", "tokenizer", "train", text, "--out", str(trained)]
     subprocess.run([*command, "--sample", "200000"], check=True)
     return text, str(trained)
+
+
+def prepare_corpus(options: Namespace, scratch: Path) -> Path:
+    """A store of that text."""
+    from litebert.corpus.preparing.prepare import prepare
+
+    text, tokenizer = resolve(options, scratch)
+    prepare([text], tokenizer, scratch / "store")
+    return scratch / "store"

@@ -47,7 +47,7 @@ from tests.train.runs import (
 STEPS = 14
 KINDS = ("albert-tiny", "electra-small")
 STAGES = (
-    {"fraction": 0.5, "max_length": 16, "batch_size": 12},
+    {"fraction": 0.5, "max_length": 16, "batch_size": 12, "mask_fraction": 0.3},
     {"fraction": 0.5, "max_length": 32, "batch_size": 6},
 )
 
@@ -360,7 +360,7 @@ class _Spoiled(TrainingStep):
 def spoil(monkeypatch: pytest.MonkeyPatch) -> Any:
     def at(*steps: int) -> None:
         monkeypatch.setattr(_Spoiled, "bad", steps)
-        monkeypatch.setattr("litebert.train.pretrain.TrainingStep", _Spoiled)
+        monkeypatch.setattr("litebert.train.build.TrainingStep", _Spoiled)
 
     return at
 
@@ -558,7 +558,7 @@ def stages_of(preset: Preset, corpus: Path, out: Path) -> list[tuple[int, int, i
     """Sequences, longest sequence and depth of every step."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_Depths, "seen", [])
-        patch.setattr("litebert.train.pretrain.TrainingStep", _Depths)
+        patch.setattr("litebert.train.build.TrainingStep", _Depths)
         pretrain(preset, corpus, out)
         return _Depths.seen
 

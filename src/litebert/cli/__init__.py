@@ -59,7 +59,7 @@ def _command(row: Command) -> Any:
             print("litebert: interrupted; what was not saved is lost", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None
 
-    return as_command(row.function, run, row.arguments, row.flags)
+    return as_command(row.function, run, row.arguments, row.flags, row.fallbacks)
 
 
 def _options(

@@ -29,6 +29,7 @@ class Command:
     panel: str
     arguments: int = 1  # so many parameters are arguments, the others options
     flags: Mapping[str, str] = field(default_factory=dict)  # of the command alone
+    fallbacks: Mapping[str, str] = field(default_factory=dict)  # what an argument left out means
 
 
 COMMANDS = (
@@ -39,7 +40,7 @@ COMMANDS = (
     Command("inspect", "inspect", "text:inspect", TEXT, flags=AS_JSON),
     Command("presets", "presets", "training:presets", CHOOSE, arguments=0),
     Command("plan", "plan", "training:plan", CHOOSE, flags=AS_JSON),
-    Command("pretrain", "pretrain", "training:pretrain", TRAIN),
+    Command("pretrain", "pretrain", "training:pretrain", TRAIN, fallbacks={"preset": "auto"}),
     Command("distill", "distill", "training:distill", TRAIN),
     Command("evaluate", "evaluate", "training:evaluate", TRAIN, flags=AS_JSON),
     Command("plot", "plot", "training:plot", TRAIN),

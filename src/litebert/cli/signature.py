@@ -11,7 +11,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -93,11 +93,15 @@ def parse_docstring(text: str) -> tuple[str, dict[str, str]]:
 
 
 def as_command(
-    function: str, run: Callable[..., None], arguments: int, flags: Mapping[str, str]
-) -> Callable[..., None]:
-    """`run` with the parameters of a function, and `flags` (name -> help) of the command's own."""
+    function: str, run: Callable[..., None], arguments: int, flags: Mapping[str, str],
+    fallbacks: Mapping[str, str],
+) -> Callable[..., None]:  # fmt: skip
+    """`run` with the parameters of a function, and `flags` (name -> help) of the command's own.
+
+    `fallbacks` are values of parameters that the function demands and the command does not.
+    """
     described = describe(function)
-    known = described.parameters
+    known = [replace(p, default=fallbacks.get(p.name, p.default)) for p in described.parameters]
     parameters = [
         _option(parameter, described.texts[parameter.name], place < arguments)
         for place, parameter in enumerate(known)

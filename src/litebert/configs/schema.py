@@ -71,6 +71,11 @@ class OptimizerSettings(Settings):
     eps: float = Field(default=1e-6, gt=0)
     weight_decay: float = Field(default=0.01, ge=0)
     bias_correction: bool = Field(default=False, description="AdamW's; Google's code has none")
+    averaging: float = Field(
+        default=0.0, ge=0, lt=1,
+        description="decay of a moving average of the weights, which becomes the model: 0.999; "
+        "0 for none",
+    )  # fmt: skip
     gradient_clipping: float = Field(
         default=1.0, ge=0, description="largest global norm of the gradients; 0 clips nothing"
     )
@@ -93,7 +98,7 @@ class ScheduleSettings(Settings):
 
 
 class StageSettings(Settings):
-    """A fraction of the budget with a length, batch size or depth of its own."""
+    """A fraction of the budget with a length, batch size, depth or masking of its own."""
 
     fraction: float = Field(gt=0, le=1)
     max_length: int | None = Field(default=None, ge=8)
@@ -101,6 +106,10 @@ class StageSettings(Settings):
     depth: int | None = Field(
         default=None, ge=1, description="layers to run; needs a shared encoder"
     )
+    mask_fraction: float | None = Field(
+        default=None, gt=0, lt=1,
+        description="of tokens that are masked, instead of masking.fraction (evaluations keep it)",
+    )  # fmt: skip
 
 
 class EvaluationSettings(Settings):

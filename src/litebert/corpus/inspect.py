@@ -18,6 +18,7 @@ from rich.text import Text
 from litebert.base.batches import Batch
 from litebert.base.ragged import IntArray
 from litebert.corpus.loader import Loader, LoaderSettings
+from litebert.corpus.quality import QualityReport, judge_quality, printable, show_quality
 from litebert.corpus.sampling.samples import NO_LABEL
 from litebert.corpus.store import Store, open_store
 
@@ -67,6 +68,7 @@ class StoreReport:
     document_tokens: dict[str, int]
     sample: str  # the beginning of the text
     samples: list[SampleReport]  # of the input format asked for
+    quality: QualityReport | None = None  # where it was asked for
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -79,8 +81,9 @@ def inspect_store(
     input_format: str | None = None,
     max_length: int = 128,
     samples: int = 4,
+    quality: bool = False,
 ) -> StoreReport:
-    """What a store holds: sizes, lengths, unknown tokens, a sample."""
+    """What a store holds: sizes, lengths, unknown tokens, a sample; how good the text is."""
     store = open_store(*stores)
     if check:
         store.check()
@@ -116,6 +119,7 @@ def inspect_store(
         document_tokens=_named(documents),
         sample=sample_text(store),
         samples=_samples(store, input_format, max_length, samples) if input_format else [],
+        quality=judge_quality(store) if quality else None,
     )
 
 
@@ -155,11 +159,6 @@ def _sample(one: Batch, store: Store) -> SampleReport:
     return SampleReport(len(one.ids), None if label == NO_LABEL else label, texts)
 
 
-def printable(text: str) -> str:
-    """Text without what a terminal would obey instead of show."""
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
-
-
 def show(report: StoreReport) -> Group:
     """The report as tables."""
     facts = Table(show_header=False, box=None)
@@ -188,6 +187,7 @@ def show(report: StoreReport) -> Group:
         _bars("documents by tokens", report.document_tokens),
         Text(f"\nsample: {report.sample}"),
         *([_samples_table(report.samples)] if report.samples else []),
+        *([show_quality(report.quality)] if report.quality else []),
     )
 
 

@@ -1,97 +1,70 @@
-"""softmax(QK'/sqrt(D)) V, by the kernel that suits the device.
+"""softmax(QK'/sqrt(D)) V within each sequence, by the kernel that suits the device.
 
-Two kernels, the same numbers up to rounding:
+Sequences lie end to end, in runs of one length that go through in one call. Of each, all tokens ask
+or only those that are read afterwards (`Run.asking`). Three kernels, the same numbers up to
+rounding:
 - torch's `scaled_dot_product_attention` never holds the T x T probabilities, but its flash kernel
-  on CPU takes no dropout, and on short sequences in bfloat16 plain products are faster there;
-- plain batched matrix products hold the probabilities and take dropout anywhere.
+  on CPU takes no dropout and is slow on short sequences;
+- plain batched matrix products hold the probabilities and take dropout anywhere;
+- the same products with a backward pass of their own, which copies less.
 
-Packed sequences of different lengths go through in one call on a GPU, where every call costs its
-launch: by torch's kernel for them (bf16 or fp16, no dropout), else padded to the longest with a
-mask. On a CPU a call a length is best, without padding (model/layout.py).
-
-Shapes: B sequences, T tokens, N tokens of all sequences, A heads, D head size.
+Shapes: N tokens, R that ask, B sequences of T tokens, A heads, D head size.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-from litebert.base.ragged import offsets, positions_within, row_ids
+LONGEST_FOR_PRODUCTS = {torch.bfloat16: 256}  # beyond, products gain little and hold T x T values
+LONGEST_OTHERWISE = 128
 
-LONGEST_FOR_PRODUCTS = 256  # beyond, bfloat16 products gain little and hold T x T values
+
+@dataclass(frozen=True)
+class Run:
+    """So many sequences of one length in a row, each with so many tokens that ask."""
+
+    count: int
+    length: int
+    asking: int
 
 
 def attend(
-    q_BTAD: Tensor, k_BTAD: Tensor, v_BTAD: Tensor, mask: Tensor | None, dropout: float
+    projected: Sequence[Tensor], runs: Sequence[Run], keys_BT: Tensor | None, dropout: float
 ) -> Tensor:
-    """Attend within each sequence; `mask` is True at keys that may be seen. Returns (B*T, A*D)."""
-    q, k, v = (x.transpose(1, 2) for x in (q_BTAD, k_BTAD, v_BTAD))
-    products = prefers_products(q.device, q.dtype, q.shape[2], dropout)
+    """Attend within each sequence; returns what the asking tokens see, (R, A*D).
+
+    `projected` are query, key and value in one tensor (N, 3, A, D), or the queries of the asking
+    tokens (R, 1, A, D) and keys and values (N, 2, A, D). `keys_BT`, where all runs have one length,
+    is True at keys that may be seen.
+    """
+    first = projected[0]
+    longest = max(run.length for run in runs)
+    products = prefers_products(first.device, first.dtype, longest, dropout)
+    if products and not dropout and keys_BT is None:
+        context_RAD: Any = _Products.apply(tuple(runs), *projected)
+        return context_RAD.flatten(1)
     kernel = _by_products if products else _by_sdpa
-    return kernel(q, k, v, mask, dropout).transpose(1, 2).flatten(2).flatten(0, 1)
-
-
-class PackedIndex(NamedTuple):
-    """Where packed tokens are: offsets of sequences, and row and column of each when padded."""
-
-    offsets_B1: Tensor  # int32, and the end
-    rows_N: Tensor
-    columns_N: Tensor
-    keys_BT: Tensor  # True at tokens
-    longest: int
-
-
-@lru_cache(maxsize=8)
-def packed_index(lengths: tuple[int, ...], device: torch.device) -> PackedIndex:
-    """Made once a batch: all its layers ask for the same."""
-    counts = np.asarray(lengths)
-    keys = np.arange(max(lengths)) < counts[:, None]
-
-    def move(array: object) -> Tensor:
-        return torch.as_tensor(array).to(device)
-
-    ends, rows = move(offsets(counts).astype(np.int32)), move(row_ids(counts))
-    return PackedIndex(ends, rows, move(positions_within(counts)), move(keys), max(lengths))
-
-
-def attend_packed(
-    q_NAD: Tensor, k_NAD: Tensor, v_NAD: Tensor, lengths: tuple[int, ...], dropout: float
-) -> Tensor:
-    """Attend within each of many packed sequences, in one call. Returns (N, A*D)."""
-    index = packed_index(lengths, q_NAD.device)
-    kernel = _varlen_kernel() if _fits_varlen(q_NAD, dropout) else None
-    if kernel is not None:
-        ends, longest = index.offsets_B1, index.longest
-        return kernel(q_NAD, k_NAD, v_NAD, ends, ends, longest, longest).flatten(1)
-    place = (index.rows_N, index.columns_N)
-    shape = (len(lengths), index.longest, *q_NAD.shape[1:])
-    q, k, v = (x.new_zeros(shape).index_put(place, x) for x in (q_NAD, k_NAD, v_NAD))
-    found = attend(q, k, v, index.keys_BT[:, None, None, :], dropout)
-    return found.unflatten(0, shape[:2])[place]
-
-
-def _fits_varlen(q_NAD: Tensor, dropout: float) -> bool:
-    return not dropout and q_NAD.dtype in (torch.bfloat16, torch.float16) and q_NAD.shape[2] <= 256
-
-
-def _varlen_kernel() -> Any:
-    """torch's attention over packed sequences, where this torch has it."""
-    try:
-        from torch.nn.attention.varlen import varlen_attn
-    except ImportError:
-        return None
-    return varlen_attn
+    outputs, sequences = [], 0
+    for run, q, k, v in _by_run(projected, runs):
+        here = slice(sequences, sequences + run.count)
+        mask = None if keys_BT is None else keys_BT[here, None, None, :]
+        q, k, v = (_heads_first(x, run.count) for x in (q, k, v))
+        context = kernel(q, k, v, mask, dropout)
+        outputs.append(context.transpose(1, 2).flatten(2).flatten(0, 1))
+        sequences = here.stop
+    return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
 
 
 def prefers_products(device: torch.device, dtype: torch.dtype, length: int, dropout: float) -> bool:
-    """Whether plain products win: on CPU with dropout, or in bfloat16 on short sequences."""
-    short = dtype == torch.bfloat16 and length <= LONGEST_FOR_PRODUCTS
+    """Whether products win: on CPU with dropout, or on short sequences."""
+    short = length <= LONGEST_FOR_PRODUCTS.get(dtype, LONGEST_OTHERWISE)
     return device.type == "cpu" and (dropout > 0 or short)
 
 
@@ -104,3 +77,63 @@ def _by_products(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: 
     if mask is not None:
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
     return F.dropout(scores.softmax(-1), dropout) @ v
+
+
+class _Products(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, runs: tuple[Run, ...], *projected: Tensor) -> Tensor:
+        asking = sum(run.count * run.asking for run in runs)
+        context_RAD = projected[0].new_empty(asking, *projected[0].shape[2:])
+        outputs = context_RAD.split([run.count * run.asking for run in runs])
+        kept = []
+        for (run, *tokens), output in zip(_by_run(projected, runs), outputs, strict=True):
+            q, k, v = (_heads_first(x, run.count).flatten(0, 1) for x in tokens)
+            q = q * q.shape[-1] ** -0.5
+            probabilities = torch.bmm(q, k.transpose(1, 2)).softmax(-1)
+            _write(torch.bmm(probabilities, v), output, run.count)
+            kept += [q, k, v, probabilities]
+        ctx.save_for_backward(*kept)
+        ctx.runs, ctx.shapes = runs, [x.shape for x in projected]
+        return context_RAD
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_RAD: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        grads = [grad_RAD.new_empty(shape) for shape in ctx.shapes]
+        upstream = grad_RAD.split([run.count * run.asking for run in ctx.runs])
+        kept = iter(ctx.saved_tensors)
+        for (run, *slots), grad_run in zip(_by_run(grads, ctx.runs), upstream, strict=True):
+            q, k, v, probabilities = (next(kept) for _ in range(4))
+            grad = _heads_first(grad_run, run.count).flatten(0, 1)
+            grad_scores = torch.ops.aten._softmax_backward_data(
+                torch.bmm(grad, v.transpose(1, 2)), probabilities, -1, grad.dtype
+            )
+            grad_q = torch.bmm(grad_scores, k).mul_(q.shape[-1] ** -0.5)
+            grad_k = torch.bmm(grad_scores.transpose(1, 2), q)
+            grad_v = torch.bmm(probabilities.transpose(1, 2), grad)
+            for value, slot in zip((grad_q, grad_k, grad_v), slots, strict=True):
+                _write(value, slot, run.count)
+        return None, *grads
+
+
+def _by_run(
+    projected: Sequence[Tensor], runs: Sequence[Run]
+) -> Iterator[tuple[Run, Tensor, Tensor, Tensor]]:
+    """Each run with its queries, keys and values, (tokens, A, D)."""
+    q, k, v = (column for tensor in projected for column in tensor.unbind(1))
+    asking = [run.count * run.asking for run in runs]
+    tokens = [run.count * run.length for run in runs]
+    yield from zip(runs, q.split(asking), k.split(tokens), v.split(tokens), strict=True)
+
+
+def _heads_first(x: Tensor, count: int) -> Tensor:
+    """(count x tokens, A, D) as (count, A, tokens, D)."""
+    return x.unflatten(0, (count, len(x) // count)).transpose(1, 2)
+
+
+def _write(value: Tensor, slot: Tensor, count: int) -> None:
+    """(count x A, tokens, D) back into (count x tokens, A, D)."""
+    heads = len(value) // count
+    slot.unflatten(0, (count, len(slot) // count)).copy_(
+        value.unflatten(0, (count, heads)).transpose(1, 2)
+    )

@@ -13,6 +13,7 @@ Each has a plain form beside it, used without gradients; tests hold the two to e
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -21,6 +22,9 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 SLICE = 256  # masked tokens whose logits exist at one time
+CACHED_VALUES = 2**16  # a quarter megabyte of fp32: what several operations in a row go over
+GELU_LINEAR = 2 * math.sqrt(2 / math.pi)  # of the tanh form: see _gelu_argument
+GELU_CUBIC = 0.044715 * GELU_LINEAR
 
 
 def activate(x: Tensor, name: str) -> Tensor:
@@ -30,13 +34,60 @@ def activate(x: Tensor, name: str) -> Tensor:
     return F.gelu(x, approximate="tanh" if name == "gelu_new" else "none")
 
 
-def _activate_backward(grad: Tensor, x: Tensor, name: str) -> Tensor:
+def _activate(x: Tensor, name: str) -> Tensor:
+    """The same without gradients, faster where torch's kernel is slow."""
+    if not _by_sigmoid(x, name):
+        return activate(x, name)
+    result = torch.empty_like(x)
+    for part, out in zip(_cached_parts(x), _cached_parts(result), strict=True):
+        _gelu_argument(part, out).mul_(part).sigmoid_().mul_(part)
+    return result
+
+
+def _activate_again(x: Tensor, name: str) -> tuple[Tensor, Tensor]:
+    """In a backward pass: the activated values, and the derivative (or x, to find it from)."""
+    if not _by_sigmoid(x, name):
+        return activate(x, name), x
+    result, derivative = torch.empty_like(x), torch.empty_like(x)
+    parts = (_cached_parts(each) for each in (x, result, derivative))
+    for part, activated, slope in zip(*parts, strict=True):
+        argument = _gelu_argument(part, slope)
+        sigmoid = (argument * part).sigmoid_()
+        torch.mul(part, sigmoid, out=activated)
+        # x s(z) has the derivative s + x s (1 - s) z', where z = x (c + k x^2), z' = c + 3 k x^2
+        argument.mul_(3).sub_(2 * GELU_LINEAR)
+        rest = torch.addcmul(activated, activated, sigmoid, value=-1)
+        torch.addcmul(sigmoid, rest, argument, out=slope)
+    return result, derivative
+
+
+def _by_sigmoid(x: Tensor, name: str) -> bool:
+    """Whether the tanh form is computed here: torch's CPU kernel takes five times as long.
+
+    In bfloat16 every step would round, so that stays with the kernel.
+    """
+    return name == "gelu_new" and x.device.type == "cpu" and x.dtype != torch.bfloat16
+
+
+def _gelu_argument(x: Tensor, out: Tensor) -> Tensor:
+    """c + k x^2: the tanh form is x sigmoid(x (c + k x^2)), as (1 + tanh(z)) / 2 = sigmoid(2z)."""
+    return torch.addcmul(x.new_tensor(GELU_LINEAR), x, x, value=GELU_CUBIC, out=out)
+
+
+def _cached_parts(x: Tensor) -> tuple[Tensor, ...]:
+    """Rows that stay in the cache while several operations go over them."""
+    return x.split(max(CACHED_VALUES // x.shape[-1], 1))
+
+
+def _activate_backward(grad: Tensor, slope: Tensor, name: str) -> Tensor:
     """The gradient before the activation, in the memory of the one after it."""
     aten = torch.ops.aten
+    if _by_sigmoid(slope, name):
+        return grad.mul_(slope)
     if name == "relu":
-        return aten.threshold_backward.grad_input(grad, x, 0, grad_input=grad)
+        return aten.threshold_backward.grad_input(grad, slope, 0, grad_input=grad)
     form = "tanh" if name == "gelu_new" else "none"
-    return aten.gelu_backward.grad_input(grad, x, approximate=form, grad_input=grad)
+    return aten.gelu_backward.grad_input(grad, slope, approximate=form, grad_input=grad)
 
 
 def _compute_dtype(x: Tensor) -> torch.dtype:
@@ -56,7 +107,7 @@ def norm_feed_forward(
     """u + Dropout(outer(activation(inner(u)))), u = norm(x): keeps 5H values a token, not 10H."""
     if not torch.is_grad_enabled():
         u_NH = norm(x_NH)
-        return u_NH + F.dropout(outer(activate(inner(u_NH), activation)), dropout)
+        return u_NH + F.dropout(outer(_activate(inner(u_NH), activation)), dropout)
     weights = (norm.weight, norm.bias, inner.weight, inner.bias, outer.weight, outer.bias)
     result: Any = _NormFeedForward.apply(x_NH, *weights, norm.eps, activation, dropout)
     return result
@@ -72,7 +123,7 @@ class _NormFeedForward(torch.autograd.Function):
         with torch.autocast(x.device.type, enabled=False):
             u, mean, rstd = torch.native_layer_norm(x.to(gain.dtype), gain.shape, gain, shift, eps)
             a = torch.addmm(b1.to(low), u.to(low), w1.to(low).t())
-            activated = activate(a, activation)
+            activated = _activate(a, activation)
             kept = None
             if dropout == 0 and low == u.dtype:
                 result = u.add_(b2).addmm_(activated, w2.t())  # in u's memory
@@ -94,10 +145,10 @@ class _NormFeedForward(torch.autograd.Function):
         low, wide = a.dtype, gain.dtype
         x, grad = x.to(wide), grad.to(wide)
         grad_y = (grad if kept is None else grad * kept / (1 - dropout)).to(low)
-        activated = activate(a, activation)
+        activated, slope = _activate_again(a, activation)
         grad_w2, grad_b2 = grad_y.t() @ activated, grad_y.sum(0)
         grad_activated = torch.mm(grad_y, w2.to(low), out=activated)
-        grad_a = _activate_backward(grad_activated, a, activation)
+        grad_a = _activate_backward(grad_activated, slope, activation)
         u = F.layer_norm(x, gain.shape, gain, shift, eps).to(low)
         grad_w1, grad_b1 = grad_a.t() @ u, grad_a.sum(0)
         grad_u = torch.mm(grad_a, w1.to(low)).to(wide).add_(grad)
@@ -142,19 +193,20 @@ class _VocabularyLoss(torch.autograd.Function):
                 part = slice(start, start + SLICE)
                 x_low, target = x[part].to(low), targets[part, None]
                 logits = torch.addmm(bias_low, x_low, table_low.t()).to(bias.dtype)
-                correct += (logits.argmax(-1) == targets[part]).sum()
-                scores = logits.log_softmax(-1)
-                loss -= scores.gather(1, target).sum()
-                if uniform is None and not training:
-                    continue
-                gradient = scores.exp_()
+                score, highest = logits.gather(1, target), logits.amax(-1, keepdim=True)
+                correct += _count_correct(logits, targets[part], score == highest)
+                # exp(logits - highest): softmax times the sums, by which small tensors are divided
+                exps = logits.sub_(highest).exp_()
+                sums = exps.sum(-1, keepdim=True)
+                loss += (sums.log() + highest - score).sum()
                 if uniform is not None:
-                    sampled[part] = _sample(gradient, uniform[part, None])
+                    sampled[part] = _sample(exps, uniform[part, None])
                 if training:
-                    gradient.scatter_add_(1, target, torch.full_like(target, -1, dtype=bias.dtype))
-                    grad_bias += gradient.sum(0)
-                    grad_x[part] = gradient.to(low) @ table_low
-                    grad_table += gradient.to(low).t() @ x_low
+                    gradient = exps.scatter_add_(1, target, -sums).to(low)
+                    shares = sums.reciprocal_()
+                    grad_x[part] = torch.mm(gradient, table_low).mul_(shares)
+                    _add_product(grad_table, gradient.t(), x_low.mul(shares).to(low))
+                    _add_product(grad_bias[:, None], gradient.t(), shares.to(low))
         ctx.save_for_backward(grad_x, grad_table, grad_bias)
         ctx.mark_non_differentiable(correct, sampled)
         return loss, correct, sampled
@@ -164,7 +216,25 @@ class _VocabularyLoss(torch.autograd.Function):
     def backward(  # type: ignore[override]
         ctx: Any, grad_loss: Tensor, _correct: Tensor, _sampled: Tensor
     ) -> tuple[Tensor | None, ...]:
-        return *(grad * grad_loss for grad in ctx.saved_tensors), None, None, None
+        # In place: there is no second backward pass, which autograd would refuse after this.
+        return *(grad.mul_(grad_loss) for grad in ctx.saved_tensors), None, None, None
+
+
+def _add_product(total: Tensor, a: Tensor, b: Tensor) -> None:
+    """total += a @ b, without the product in between where the types allow it."""
+    if a.dtype == total.dtype:
+        total.addmm_(a, b)
+    else:
+        total += a @ b
+
+
+def _count_correct(logits_MV: Tensor, targets_M: Tensor, highest_M1: Tensor) -> Tensor:
+    """How many targets are predicted: have, of all columns with the highest logit, the first."""
+    if logits_MV.device.type != "cpu":
+        return (logits_MV.argmax(-1) == targets_M).sum()
+    # On a CPU finding places is slower than finding values, so only rows that may count are asked.
+    rows = highest_M1.squeeze(-1).nonzero().squeeze(-1)
+    return (logits_MV[rows].argmax(-1) == targets_M[rows]).sum()
 
 
 def _sample(probabilities_MV: Tensor, uniform_M1: Tensor) -> Tensor:

@@ -30,10 +30,22 @@ class Attention(nn.Module):
         self.output = nn.Linear(width, width)
         self.norm = nn.LayerNorm(width, config.layer_norm_eps)
 
-    def forward(self, x_NH: Tensor, layout: Layout, read_R: Tensor | None = None) -> Tensor:
-        q, k, v = self.query_key_value(x_NH).unflatten(-1, (3, self.heads, -1)).unbind(-3)
-        context = layout.attend(q, k, v, self.dropout if self.training else 0.0)
-        return self.output(context if read_R is None else context.index_select(0, read_R))
+    def forward(
+        self, x_NH: Tensor, layout: Layout, read_R: Tensor | None, asking_RH: Tensor
+    ) -> Tensor:
+        """What tokens see. `asking_RH` are those at `read_R`, or all: only they have queries."""
+        width = self.output.in_features
+        if read_R is None:
+            projected = [self.query_key_value(x_NH)]
+        else:
+            weight, bias = self.query_key_value.weight, self.query_key_value.bias
+            projected = [
+                F.linear(asking_RH, weight[:width], bias[:width]),
+                F.linear(x_NH, weight[width:], bias[width:]),
+            ]
+        by_head = [x.unflatten(-1, (-1, self.heads, width // self.heads)) for x in projected]
+        dropout = self.dropout if self.training else 0.0
+        return self.output(layout.attend(by_head, dropout, read_R))
 
 
 class FeedForward(nn.Module):
@@ -61,6 +73,6 @@ def block(
     matter to attention; their places hold zeros.
     """
     residual = x_NH if read_R is None else x_NH.index_select(0, read_R)
-    attended = F.dropout(attention(x_NH, layout, read_R), dropout).add_(residual)
+    attended = F.dropout(attention(x_NH, layout, read_R, residual), dropout).add_(residual)
     result = feed_forward.norm(feed_forward(attended, attention.norm, dropout))
     return result if read_R is None else result.new_zeros(x_NH.shape).index_copy(0, read_R, result)

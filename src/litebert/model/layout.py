@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from litebert.model.attention import attend, attend_packed
+from litebert.model.attention import Run, attend
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,12 @@ class Padded:
     length: int
     keys_BT: Tensor | None = None
 
-    def attend(self, q_NAD: Tensor, k_NAD: Tensor, v_NAD: Tensor, dropout: float) -> Tensor:
-        """Attention within each sequence."""
-        shape = (self.sequences, self.length, *q_NAD.shape[1:])
-        mask = None if self.keys_BT is None else self.keys_BT[:, None, None, :]
-        return attend(q_NAD.view(shape), k_NAD.view(shape), v_NAD.view(shape), mask, dropout)
+    def attend(
+        self, projected: Sequence[Tensor], dropout: float, read_R: Tensor | None = None
+    ) -> Tensor:
+        """Attention within each sequence, asked by all tokens or by those that are read."""
+        runs = _runs((self.length,) * self.sequences, read_R)
+        return attend(projected, runs, self.keys_BT, dropout)
 
     def first(self, x_NH: Tensor) -> Tensor:
         """The first token of each sequence, [CLS]."""
@@ -81,21 +82,11 @@ class Packed:
         """Where each sequence begins."""
         return [0, *accumulate(self.lengths)][:-1]
 
-    def attend(self, q_NAD: Tensor, k_NAD: Tensor, v_NAD: Tensor, dropout: float) -> Tensor:
-        """Attention within each sequence; neighbours of one length go through in one call.
-
-        On a GPU all of them do.
-        """
-        if q_NAD.device.type != "cpu" and len(set(self.lengths)) > 1:
-            return attend_packed(q_NAD, k_NAD, v_NAD, self.lengths, dropout)
-        outputs, start = [], 0
-        for length, run in groupby(self.lengths):
-            count = len(list(run))
-            part = slice(start, start + count * length)
-            q, k, v = (x[part].unflatten(0, (count, length)) for x in (q_NAD, k_NAD, v_NAD))
-            outputs.append(attend(q, k, v, None, dropout))
-            start = part.stop
-        return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
+    def attend(
+        self, projected: Sequence[Tensor], dropout: float, read_R: Tensor | None = None
+    ) -> Tensor:
+        """Attention within each sequence, asked by all tokens or by those that are read."""
+        return attend(projected, _runs(self.lengths, read_R), None, dropout)
 
     def first(self, x_NH: Tensor) -> Tensor:
         """The first token of each sequence, [CLS]."""
@@ -130,6 +121,17 @@ class Packed:
 
 
 Layout = Padded | Packed
+
+
+def _runs(lengths: Sequence[int], read_R: Tensor | None) -> list[Run]:
+    """Neighbours of one length, and with as many tokens that are read, are one run."""
+    asking: Sequence[int] = lengths
+    if read_R is not None:
+        ends = torch.tensor(list(accumulate(lengths)), device=read_R.device)
+        owners = torch.searchsorted(ends, read_R, right=True)
+        asking = torch.bincount(owners, minlength=len(lengths)).tolist()
+    found = groupby(zip(lengths, asking, strict=True))
+    return [Run(len(list(run)), length, asked) for (length, asked), run in found]
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ Shapes: B sequences, N tokens of a packed batch, W words.
 from __future__ import annotations
 
 import hashlib
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -26,7 +27,7 @@ from pydantic import Field, model_validator
 
 from litebert.base.batches import Batch
 from litebert.base.errors import SettingsError
-from litebert.base.ragged import IntArray
+from litebert.base.ragged import IntArray, positions_within
 from litebert.base.randomness import Bits, Purpose, integers, random_bits, uniform
 from litebert.base.settings import Settings
 from litebert.text.tokenizer import Tokenizer
@@ -119,6 +120,14 @@ class Masker:
             known = _needed(counts, "masking.subsampling")
             frequency = np.maximum(known / max(known.sum(), 1), 1e-12)
             self.weights = np.minimum(np.sqrt(settings.subsampling / frequency), 1.0)
+
+    def with_fraction(self, fraction: float | None) -> Masker:
+        """The same masking of another fraction of the tokens; None changes nothing."""
+        if fraction is None:
+            return self
+        other = copy(self)
+        other.settings = self.settings.model_copy(update={"fraction": fraction})
+        return other
 
     def masked_counts(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """About how often each token is masked, on the scale of its counts."""
@@ -213,6 +222,8 @@ def choose(
         return _choose_repeatedly(batch, mask_counts(batch, settings))
     token_wise = settings.unit == "span"  # anchors are tokens, moved to their word's start
     anchors = np.flatnonzero(batch.is_text) if token_wise else words.start
+    if settings.unit == "token":
+        return _choose_tokens(batch, anchors, mask_counts(batch, settings), weights)
     candidates = _shuffled(batch, anchors, weights)
     counts = _lengths(batch, words, anchors, settings)
     runs = np.zeros(len(batch.ids), dtype=np.int64)
@@ -248,10 +259,31 @@ def _choose_repeatedly(batch: Batch, counts: IntArray) -> IntArray:
     return runs
 
 
+def _choose_tokens(
+    batch: Batch, anchors: IntArray, counts: IntArray, weights: NDArray[np.float64] | None
+) -> IntArray:
+    """Single tokens never overlap, so the first candidates of each sequence are the chosen ones."""
+    order, rank = _ranked(batch, anchors, weights)
+    taken = rank < counts[batch.sequence_ids[anchors[order]]]
+    runs = np.zeros(len(batch.ids), dtype=np.int64)
+    runs[anchors[order[taken]]] = rank[taken] + 1
+    return runs
+
+
 def _shuffled(
     batch: Batch, anchors: IntArray, weights: NDArray[np.float64] | None
 ) -> NDArray[np.int64]:
-    """Candidates in random order, one column a sequence, -1 where there are no more.
+    """Candidates in random order, one column a sequence, -1 where there are no more."""
+    order, rank = _ranked(batch, anchors, weights)
+    table = np.full((int(rank.max(initial=-1)) + 1, len(batch)), -1, dtype=np.int64)
+    table[rank, batch.sequence_ids[anchors[order]]] = order
+    return table
+
+
+def _ranked(
+    batch: Batch, anchors: IntArray, weights: NDArray[np.float64] | None
+) -> tuple[IntArray, IntArray]:
+    """Candidates sequence by sequence, each in random order, and the place of each in that.
 
     Weights: who waits for an event that comes so often comes first so often (Efraimidis and
     Spirakis 2006).
@@ -262,10 +294,7 @@ def _shuffled(
         chance = -np.log1p(-uniform(chance)) / weights[batch.ids[anchors]]
     order = np.lexsort((chance, sequence))
     counts = np.bincount(sequence, minlength=len(batch))
-    rank = np.arange(len(anchors)) - np.repeat(np.cumsum(counts) - counts, counts)
-    table = np.full((int(counts.max(initial=0)), len(batch)), -1, dtype=np.int64)
-    table[rank, sequence[order]] = order
-    return table
+    return order, positions_within(counts)
 
 
 def _lengths(batch: Batch, words: Words, anchors: IntArray, settings: Masking) -> IntArray:

@@ -103,9 +103,9 @@ def _working(
 ) -> int:
     """Temporary buffers: of one block's backward pass, or of a slice of the vocabulary."""
     tokens, size = batch_size * max_length, dtype.itemsize
-    block = tokens * (config.intermediate_size + 6 * config.hidden_size) * size
+    block = tokens * (2 * config.intermediate_size + 6 * config.hidden_size) * size
     block += 2 * _probabilities(config, batch_size, max_length, dtype)
     if checkpointing:  # one block's activations come back
         block += tokens * _block_token(config, dtype)
     slices = min(SLICE, int(MASKED_FRACTION * tokens) + 1)
-    return max(block, 3 * slices * config.vocab_size * FLOAT)
+    return max(block, 2 * slices * config.vocab_size * FLOAT)

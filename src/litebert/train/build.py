@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from torch.optim import Optimizer
 
 from litebert.base.errors import LitebertError, SettingsError
 from litebert.base.randomness import Purpose, random_bits
-from litebert.base.runtime import memory_free
+from litebert.base.runtime import memory_free, resolve_precision
 from litebert.base.settings import Tree, merge
 from litebert.configs.schema import Preset
 from litebert.corpus.sampling.input_formats import input_format
@@ -26,9 +27,11 @@ from litebert.objectives.registry import build_objectives
 from litebert.planning.memory import peak_memory
 from litebert.text.tokenizer import load_tokenizer
 from litebert.train.checkpoint import Say
+from litebert.train.distributed import DistributedGroup
 from litebert.train.initialization.corpus import initialize_from_corpus
 from litebert.train.run_folder import GENERATOR
 from litebert.train.stages import resolve_stages
+from litebert.train.step import TrainingStep
 
 EMBEDDED = (
     "vocab_size", "embedding_size", "max_position_embeddings", "type_vocab_size", "pad_token_id",
@@ -141,6 +144,17 @@ def _create(
         if fresh:
             say(f"new, as the model to start from has none: {', '.join(fresh)}")
     return model
+
+
+def build_step(
+    preset: Preset, learner: Learner, optimizer: Optimizer, group: DistributedGroup
+) -> TrainingStep:
+    """The training step that a preset describes."""
+    return TrainingStep(
+        learner, optimizer, group, gradient_clipping=preset.optimizer.gradient_clipping,
+        micro_batch_tokens=preset.data.micro_batch_tokens, seed=preset.seed,
+        precision=resolve_precision(preset.precision, group.device),
+    )  # fmt: skip
 
 
 def check_memory(preset: Preset, device: torch.device) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from litebert.base.errors import SettingsError
 from litebert.corpus.inspect import StoreReport, inspect_store
+from litebert.corpus.quality import write_drop_list
 from litebert.corpus.store import STORE
 from litebert.model.folder import find_model_folder
 from litebert.tasks.data import own_files, published_examples
@@ -30,15 +31,20 @@ def inspect(
     input_format: str | None = None,
     max_length: int = 128,
     samples: int = 4,
+    quality: bool = False,
+    drop: str | Path | None = None,
     say: Say = quiet,
 ) -> StoreReport | DataReport:
     """Show what a store holds, or what is in examples before you train on them.
 
-    Of a store: sizes, lengths, unknown tokens, a sample. Of examples (with --task): the balance of
+    Of a store: sizes, lengths, unknown tokens, a sample; with --quality what in it may not be worth
+    training on. Of examples (with --task): the balance of
     labels, duplicates within and across train and dev, the same text with different labels, rows
     that cannot be read, long texts, markup, unknown tokens.
 
     Example: litebert inspect corpus --input-format albert
+
+    Example: litebert inspect corpus --quality --drop odd.json
 
     Example: litebert inspect reviews.csv --task classify --tokenizer run
 
@@ -54,6 +60,8 @@ def inspect(
         input_format: Of a store: show samples of an input format: albert, bert, full-sentences, …
         max_length: Tokens of such a sample at most; of examples, what counts as long.
         samples: How many of them to show.
+        quality: Of a store: near-duplicates, boilerplate, languages, odd documents.
+        drop: With `quality`: a file to write the odd documents to, for `litebert prepare --drop`.
         say: Told what the user should know, a sentence each.
     """
     paths = [inputs] if isinstance(inputs, str | Path) else list(inputs)
@@ -63,9 +71,16 @@ def inspect(
                 f"{paths[0]}: no store of `litebert prepare`; for a file of examples say what they "
                 "are for, as in --task classify"
             )
-        return inspect_store(
-            paths, check=check, input_format=input_format, max_length=max_length, samples=samples
-        )
+        if drop is not None and not quality:
+            raise SettingsError("--drop lists what --quality finds: give both")
+        report = inspect_store(
+            paths, check=check, input_format=input_format, max_length=max_length, samples=samples,
+            quality=quality,
+        )  # fmt: skip
+        if drop is not None and report.quality is not None:
+            count = write_drop_list(report.quality, Path(drop))
+            say(f"{drop}: {count:,} documents to leave out: `litebert prepare … --drop {drop}`")
+        return report
     if len(paths) != 1:
         raise SettingsError("name one file of examples, or a folder; --dev names the other file")
     source = DataSource.build(paths[0], dev=dev, columns=columns)

@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 
 from litebert.base.errors import FormatError
 from litebert.configs.schema import OptimizerSettings
+from litebert.train.averaging import AVERAGE, DECAY
 from litebert.train.lamb import Lamb
 
 FUSED = {"query_key_value": 3}  # matrices that are several in one
@@ -32,12 +33,14 @@ def build_optimizer(
     groups = parameter_groups(module, settings.weight_decay)
     if layerwise_lr_decay != 1.0:
         groups = layered_groups(module, groups, layerwise_lr_decay)
+    if settings.averaging:
+        groups = [{**group, DECAY: settings.averaging} for group in groups]
     options: dict[str, Any] = {"lr": 0.0, "betas": settings.betas, "eps": settings.eps}
     if settings.name == "lamb":
         return Lamb(groups, **options)
     if not settings.bias_correction:
         return Lamb([{**group, "adapt": False} for group in groups], **options)
-    wanted = ("params", "weight_decay", "scale")
+    wanted = ("params", "weight_decay", "scale", DECAY)
     known = [{key: group[key] for key in wanted if key in group} for group in groups]
     return torch.optim.AdamW(known, fused=True, **options)
 
@@ -57,7 +60,8 @@ def optimizer_tensors(optimizer: Optimizer) -> Tensors:
 def restore_optimizer(optimizer: Optimizer, tensors: Tensors, where: str) -> None:
     """Put back what `optimizer_tensors` took."""
     shapes = [tuple(p.shape) for group in optimizer.param_groups for p in group["params"]]
-    moments = MOMENTS[type(optimizer)]
+    averaged = optimizer.param_groups[0].get(DECAY)
+    moments = MOMENTS[type(optimizer)] + ((AVERAGE,) if averaged else ())
     expected = {f"{index}.{name}" for index in range(len(shapes)) for name in moments}
     if tensors and tensors.keys() != expected:
         odd = min(tensors.keys() ^ expected)

@@ -24,7 +24,7 @@ from litebert.base.processes import source_checksum
 from litebert.base.ragged import IntArray
 from litebert.base.remote.folders import local_folder
 from litebert.base.remote.mirror import Mirror
-from litebert.base.runtime import keep_freed_memory, resolve_precision
+from litebert.base.runtime import keep_freed_memory
 from litebert.base.settings import Tree, load_record, parse_overrides
 from litebert.configs.load import load_preset
 from litebert.configs.schema import Preset
@@ -34,8 +34,11 @@ from litebert.model.model import Model
 from litebert.objectives.learner import Learner
 from litebert.objectives.masking import Masker
 from litebert.planning.count import TRAINING_PASSES, flops_per_token
+from litebert.train.auto import AUTO, auto_preset
+from litebert.train.averaging import averaged_weights
 from litebert.train.build import (
     build_learner,
+    build_step,
     check_memory,
     check_segments,
     fit_to_corpus,
@@ -65,7 +68,6 @@ from litebert.train.run_folder import (
 from litebert.train.schedule import peak_learning_rate
 from litebert.train.signals import stop_requests
 from litebert.train.stages import StagedBatches, resolve_stages
-from litebert.train.step import TrainingStep
 from litebert.train.teaching import open_teaching
 from litebert.train.tensorboard import TensorBoardLogger
 
@@ -97,12 +99,14 @@ def pretrain(
     """Pretrain an encoder on a prepared corpus.
 
     One budget decides steps, warmup and decay. Ctrl-C saves; the same command resumes where it was,
-    also after a crash. On several devices: torchrun --nproc-per-node 2 -m litebert pretrain …
+    also after a crash. Without a preset the budget chooses one: it says which, and why. On several
+    devices: torchrun --nproc-per-node 2 -m litebert pretrain …
 
     Example: litebert pretrain albert-mini --corpus corpus --out run --budget 30m
 
     Args:
-        preset: A shipped preset (litebert presets) or a TOML file of your own.
+        preset: A shipped preset (litebert presets) or a TOML file of your own; "auto" chooses size,
+            length, batch and learning rate for the budget and this machine's speed.
         corpus: A store made by `litebert prepare`, or all its parts; also URLs of these.
         out: The run's folder, or a URL (s3://…); the same one resumes a run.
         budget: How long: 30m (s, h, d), 200Mtok, 125000steps; else the preset's.
@@ -112,10 +116,13 @@ def pretrain(
         started: When a budget of time began, by `time.monotonic`; now by default.
     """
     clock, overrides = Clock() if started is None else Clock(started=started), list(overrides)
-    settings = load_preset(preset, overrides) if isinstance(preset, str) else preset
     if budget is not None:
         parse_budget(budget)
-        settings = Preset.build({**settings.model_dump(), "budget": budget}, "preset")
+    settings = None
+    if preset != AUTO:
+        settings = load_preset(preset, overrides) if isinstance(preset, str) else preset
+        if budget is not None:
+            settings = Preset.build({**settings.model_dump(), "budget": budget}, "preset")
     folders = [corpus] if isinstance(corpus, str | Path) else list(corpus)
     keep_freed_memory()
     with ExitStack() as held:
@@ -124,13 +131,18 @@ def pretrain(
         heard = CallbackList(callbacks if group.is_main else ())
         if group.is_main:
             heard.callbacks.append(HealthChecks(heard.on_message))
+        changes, store = parse_overrides(overrides), Store(folders)
+        if settings is None:
+            chosen = None
+            if group.is_main:
+                chosen = auto_preset(budget, store, Path(out), changes, heard.on_message)
+            settings = group.broadcast_object(chosen)
         if group.is_main and settings.log.tensorboard:
             heard.callbacks.append(held.enter_context(TensorBoardLogger()))
-        changes = parse_overrides(overrides)
         mirror = Mirror(out)
         if group.is_main:
             mirror.pull()
-        run = _Run(settings, changes, Store(folders), mirror, group, clock, heard)
+        run = _Run(settings, changes, store, mirror, group, clock, heard)
         if group.is_main:
             make_folder(run.out)
             if not is_finished(run.out):  # which may lie on a disk that cannot be written
@@ -195,7 +207,8 @@ class _Run:
             self._announce(learner, run["unigram_loss"], loop)
             finished = loop.run()
         if finished and self.group.is_main:
-            self._finish(learner, loop, run)
+            with averaged_weights(optimizer):
+                self._finish(learner, loop, run)
         seconds = self.clock.seconds()
         return PretrainingResult(self.out, finished, loop.step, loop.tokens, seconds)
 
@@ -286,7 +299,7 @@ class _Run:
             evaluation=preset.evaluation,
             checkpoint=preset.checkpoint,
             log_every=preset.log.every,
-            evaluate=lambda: self._evaluate(learner, batches),
+            evaluate=lambda: self._evaluate(learner, optimizer, batches),
             save=lambda now: self._save(learner, optimizer, now),
             should_stop=should_stop,
             reserved=_saving_seconds(learner),
@@ -303,13 +316,19 @@ class _Run:
         )
         self.mirror.push_later(self.callbacks.on_message)
 
-    def _evaluate(self, learner: Learner, batches: StagedBatches) -> Evaluation:
-        """Held-out losses, and one sequence with predictions."""
+    def _evaluate(
+        self, learner: Learner, optimizer: Optimizer, batches: StagedBatches
+    ) -> Evaluation:
+        """Held-out losses, and one sequence with predictions, of the weights that would be kept."""
+        with averaged_weights(optimizer):
+            return self._evaluate_now(learner, batches)
+
+    def _evaluate_now(self, learner: Learner, batches: StagedBatches) -> Evaluation:
         if not self.store.info.held_out:
             return Evaluation()
         preset, group = self.preset, self.group
         loading, wanted = batches.stages[-1].loading, preset.evaluation.sequences
-        found = list(held_out_batches(self.store, loading, batches.mask, wanted, group))
+        found = list(held_out_batches(self.store, loading, batches.masker, wanted, group))
         if not found:
             self._say_unmeasured("no document fell into the held-out fraction")
         micro_batch_tokens, depth = preset.data.micro_batch_tokens, batches.stage.depth
@@ -364,17 +383,6 @@ class _Run:
         }  # fmt: skip
         save_run(self.out, {**run, **took})
         self.teaching.finish()
-
-
-def build_step(
-    preset: Preset, learner: Learner, optimizer: Optimizer, group: DistributedGroup
-) -> TrainingStep:
-    """The training step that a preset describes."""
-    return TrainingStep(
-        learner, optimizer, group, gradient_clipping=preset.optimizer.gradient_clipping,
-        micro_batch_tokens=preset.data.micro_batch_tokens, seed=preset.seed,
-        precision=resolve_precision(preset.precision, group.device),
-    )  # fmt: skip
 
 
 def _saving_seconds(learner: Learner) -> float:

@@ -83,6 +83,17 @@ def open_run(folder: Path, description: dict[str, Any]) -> dict[str, Any]:
     return run
 
 
+def frozen_preset(folder: Path) -> Preset | None:
+    """The preset that a folder's run began with; None where there is no run."""
+    path = folder / RUN
+    if not os.path.lexists(path):
+        return None
+    settings = read_json(path).get("settings")
+    if not isinstance(settings, dict):
+        raise FormatError(f"{path}: does not say the run's settings; it is damaged")
+    return Preset.build(settings, str(path))
+
+
 def _fixed(run: dict[str, Any]) -> dict[str, Any]:
     """The part of a description that must not change."""
     settings = run.get("settings")

@@ -20,10 +20,9 @@ from litebert.configs.schema import Preset
 from litebert.model.config import EncoderConfig
 from litebert.model.heads import MASKED_FRACTION
 from litebert.planning.report import Speed, micro_batch_size
-from litebert.train.build import build_learner
+from litebert.train.build import build_learner, build_step
 from litebert.train.distributed import DistributedGroup
 from litebert.train.optimizer import build_optimizer
-from litebert.train.pretrain import build_step
 from litebert.train.step import StepResult
 
 MIN_STEPS = 3

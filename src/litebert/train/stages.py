@@ -1,4 +1,4 @@
-"""The batches of a run, stage by stage: lengths, batch sizes and depths may change on the way."""
+"""The batches of a run, stage by stage: lengths, batch sizes, depths and masks may change."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 from litebert.base.batches import Batch
 from litebert.base.errors import SettingsError
 from litebert.configs.schema import Preset, StageSettings
-from litebert.corpus.loader import Loader, LoaderSettings, Mask
+from litebert.corpus.loader import Loader, LoaderSettings
 from litebert.corpus.prefetch import Prefetcher
 from litebert.corpus.store import Store
+from litebert.objectives.masking import Masker
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Stage:
     until: float
     loading: LoaderSettings
     depth: int | None
+    mask_fraction: float | None = None  # None for the masker's own
 
 
 def resolve_stages(preset: Preset) -> list[Stage]:
@@ -36,7 +38,7 @@ def resolve_stages(preset: Preset) -> list[Stage]:
             seed=preset.seed + number,  # a stage sees the text in an order of its own
             dupe_factor=data.dupe_factor,
         )
-        result.append(Stage(until, loading, stage.depth))
+        result.append(Stage(until, loading, stage.depth, stage.mask_fraction))
     return result
 
 
@@ -44,10 +46,11 @@ class StagedBatches:
     """Batch after batch, each rank its part; a context, as prefetching takes other processes."""
 
     def __init__(
-        self, store: Store, stages: list[Stage], mask: Mask | None, rank: int, world_size: int,
+        self, store: Store, stages: list[Stage], masker: Masker | None, rank: int,
+        world_size: int,
         num_workers: int,
     ) -> None:  # fmt: skip
-        self.store, self.stages, self.mask = store, stages, mask
+        self.store, self.stages, self.masker = store, stages, masker
         self.rank, self.world_size, self.num_workers = rank, world_size, num_workers
         self.number = 0
         self.loader = self._loader(0)
@@ -80,8 +83,9 @@ class StagedBatches:
         self._batches, self.number, self.loader = None, number, self._loader(number)
 
     def _loader(self, number: int) -> Loader:
-        loading = self.stages[number].loading
-        return Loader(self.store, loading, self.mask, self.rank, self.world_size)
+        stage = self.stages[number]
+        masker = self.masker and self.masker.with_fraction(stage.mask_fraction)
+        return Loader(self.store, stage.loading, masker, self.rank, self.world_size)
 
     def state(self) -> dict[str, Any]:
         """The stage and the position in it."""

@@ -20,6 +20,7 @@ from litebert.base.randomness import Purpose, random_bits
 from litebert.base.runtime import Precision, autocast
 from litebert.model.inputs import to_inputs
 from litebert.objectives.learner import Learner
+from litebert.train.averaging import update_averages
 from litebert.train.distributed import DistributedGroup
 from litebert.train.gradients import Gradients
 from litebert.train.metrics import Sums, term_values
@@ -71,6 +72,7 @@ class TrainingStep:
             self.gradients.clip(norm, self.gradient_clipping)
             set_learning_rate(self.optimizer, learning_rate)
             self.optimizer.step()
+            update_averages(self.optimizer)
         return StepResult(sums, list(scalars), norm, applied)
 
     def _seed_dropout(self, number: int, place: int) -> None:

@@ -28,6 +28,7 @@ DOCUMENTS_AT_ONCE = 1024
 TIMED_AT_ONCE = 64  # documents read between two looks at the clock
 CHARACTERS_AT_ONCE = 2**19
 LONGEST_SENTENCE = 2000  # characters; in English about 450 tokens
+DROPPED = "listed in --drop"
 STAGES = ("read", "hash", "split", "encode")
 
 
@@ -51,7 +52,12 @@ def encode_chunks(
     size = 0
     found = chain.from_iterable(read_documents(chunk, settings, skipped) for chunk in chunks)
     for group in _groups(_timed(found, seconds, "read")):
-        part, size_here = _encode_documents(group, tokenizer, settings.language, seconds)
+        keys = _keys(group, seconds)
+        wanted = [place for place, key in enumerate(keys) if key not in settings.drop]
+        if len(wanted) < len(group):
+            skipped.add(DROPPED, len(group) - len(wanted))
+            group, keys = [group[n] for n in wanted], [keys[n] for n in wanted]
+        part, size_here = _encode_documents(group, keys, tokenizer, settings.language, seconds)
         parts.append(part)
         size += size_here
         if lost := len(group) - len(part.keys):
@@ -107,12 +113,18 @@ def _groups(documents: Iterable[Document]) -> Iterator[list[Document]]:
         yield group
 
 
-def _encode_documents(
-    group: list[Document], tokenizer: Tokenizer, language: str, seconds: dict[str, float]
-) -> tuple[_Part, int]:
+def _keys(group: list[Document], seconds: dict[str, float]) -> list[int]:
+    """The names of documents: hashes of their raw text."""
     began = time.perf_counter()
-    raw = [_raw(document) for document in group]
-    keys = [hashlib.blake2b(text, digest_size=8).digest() for text in raw]
+    sums = [hashlib.blake2b(_raw(document), digest_size=8).digest() for document in group]
+    seconds["hash"] += time.perf_counter() - began
+    return [int.from_bytes(digest, "little") for digest in sums]
+
+
+def _encode_documents(
+    group: list[Document], keys: list[int], tokenizer: Tokenizer, language: str,
+    seconds: dict[str, float],
+) -> tuple[_Part, int]:  # fmt: skip
     hashed = time.perf_counter()
     sentences = [_sentences(document, language, tokenizer.kind) for document in group]
     split = time.perf_counter()
@@ -125,12 +137,11 @@ def _encode_documents(
         ids.astype(_id_type(tokenizer)),
         lengths[said],
         documents[kept],
-        np.frombuffer(b"".join(keys), dtype="<u8")[kept],
+        np.array(keys, dtype=np.uint64)[kept],
     )
-    seconds["hash"] += hashed - began
     seconds["split"] += split - hashed
     seconds["encode"] += time.perf_counter() - split
-    return part, sum(map(len, raw))
+    return part, sum(len(_raw(document)) for document in group)
 
 
 def _raw(document: Document) -> bytes:

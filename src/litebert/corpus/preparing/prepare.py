@@ -41,6 +41,7 @@ from litebert.corpus.preparing.work_units import (
     work_units,
 )
 from litebert.corpus.preparing.workers import ShardRecord, Workers, WorkerSetup
+from litebert.corpus.quality import read_drop_list
 from litebert.corpus.store import SHARDS, STORE, Counts, Store, StoreInfo
 from litebert.reading.chunks import CHUNK_BYTES, check_source
 from litebert.reading.records import Skipped
@@ -90,6 +91,7 @@ def prepare(
     field: str = "text",
     held_out: float = 0.01,
     drop_duplicates: bool = False,
+    drop: Path | str | None = None,
     strip_markup: bool = False,
     on_error: str = "stop",
     part: str = "1/1",
@@ -123,6 +125,7 @@ def prepare(
         field: The key or column that holds the text; a column of a table also by its number from 0.
         held_out: Fraction of documents kept for evaluation, chosen by content.
         drop_duplicates: Leave out documents seen before.
+        drop: Leave out the documents that `litebert inspect --quality --drop FILE` listed.
         strip_markup: Take wiki and HTML markup out of the text ([[links]], &nbsp;, <br>, <ref>).
         on_error: "stop" at the first bad record, or "skip" and count them.
         part: Prepare only part I of N, e.g. "2/8"; `open_store` joins the parts.
@@ -136,7 +139,8 @@ def prepare(
     """
     options = {"language": language, "format": format, "field": field, "held_out": held_out,
                "drop_duplicates": drop_duplicates, "on_error": on_error,
-               "strip_markup": strip_markup, "chunk_bytes": chunk_bytes}  # fmt: skip
+               "strip_markup": strip_markup, "chunk_bytes": chunk_bytes,
+               "drop": frozenset() if drop is None else read_drop_list(Path(drop))}  # fmt: skip
     settings, place = PrepareSettings.build(options, "litebert prepare"), working_folder(out)
     check_language(language)
     number = parse_part(part)
@@ -207,6 +211,8 @@ def _describe(
     decisive = settings.model_dump(
         include={"language", "chunk_bytes", "format", "field", "strip_markup"}
     )
+    if settings.drop:
+        decisive["drop"] = hashlib.sha256(repr(sorted(settings.drop)).encode()).hexdigest()
     decisive["inputs"] = hashlib.sha256(repr(names).encode()).hexdigest()
     return StoreInfo(
         tokenizer=tokenizer.checksum,

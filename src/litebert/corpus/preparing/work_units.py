@@ -25,6 +25,7 @@ class PrepareSettings(ReadSettings):
         default=0.01, ge=0, lt=1, description="fraction of documents kept for evaluation"
     )
     drop_duplicates: bool = Field(default=False, description="leave out documents seen before")
+    drop: frozenset[int] = Field(default=frozenset(), description="keys of documents to leave out")
     chunk_bytes: int = Field(default=CHUNK_BYTES, ge=1, description="text of a shard, about")
 
 
