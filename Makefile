@@ -4,19 +4,21 @@
 # make wheel   build the package, try it in an empty environment        make install only the set-up
 # make fuzz    mutants of all that is read, kills where files are written
 # make browser the playground in a real browser                         make contract  the service against its openapi.json
+# make cluster object stores, Ray and several hosts (network namespaces; needs root for these)
 # make constraints   newest versions of all dependencies into constraints.txt
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CLUSTER := .venv-cluster
 
-.PHONY: browser contract demo test check bench parity fuzz docs wheel constraints install clean
+.PHONY: browser cluster contract demo test check bench parity fuzz docs wheel constraints install clean
 
 demo: install
 	$(BIN)/litebert demo
 
 test: install
-	$(BIN)/python -m pytest -m "not extra and not browser" -n 2
+	$(BIN)/python -m pytest -m "not extra and not browser and not cluster" -n 2
 
 # Where chromium is missing and Debian's can be installed, it is; else the tests say that they skip.
 browser: install
@@ -32,6 +34,19 @@ contract: install
 	    .contract/bin/python -m pip install --quiet 'schemathesis>=4.32,<5'; }
 	$(BIN)/python -m tests.serving.contract --schemathesis .contract/bin/schemathesis
 	$(BIN)/python -m tests.serving.raw_http
+
+# Ray, s3fs and moto beside what .venv has: they hold back a package that others have newer.
+cluster: install
+	test -x $(CLUSTER)/bin/ray || { $(BIN)/python -m venv $(CLUSTER) && \
+	    $(BIN)/python -c 'import sysconfig; \
+	        print(f"import site; site.addsitedir({sysconfig.get_path(\"purelib\")!r})")' \
+	        > $$(echo $(CLUSTER)/lib/python*/site-packages)/beside.pth && \
+	    $(CLUSTER)/bin/python -m pip install --quiet -c constraints-cluster.txt \
+	        ray s3fs gcsfs 'moto[server]'; }
+	command -v ip >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	    { apt-get -qq update; apt-get -qq install -y iproute2; } >/dev/null 2>&1; } || true
+	$(CLUSTER)/bin/python -m pytest -m cluster
+	$(CLUSTER)/bin/python -m tests.remote
 
 check: install
 	$(BIN)/ruff format --check .

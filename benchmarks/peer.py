@@ -308,7 +308,7 @@ class TimedRuns:
 
     def _collator(self) -> TheirMasks | OurMasks:
         if self.their_masks:
-            return TheirMasks(self.store.folders[0] / "tokenizer")
+            return TheirMasks(self.store.places[0] / "tokenizer")
         return OurMasks(self.store.tokenizer.special.pad)
 
     def _loader(self) -> Loader:

@@ -8,6 +8,7 @@
     ├── InputError                a text that a model cannot be asked about
     ├── DeadlineError             a request that was not answered in time
     ├── ClosedError               a request to an engine that was closed
+    ├── LostRankError             another process of a run is gone
     └── DivergedError             the loss is NaN or infinite
 
 A message says what, where, the value, and what to do. Mistakes of our own are `assert`s.
@@ -67,6 +68,10 @@ class MissingExtraError(LitebertError):
 
 class DivergedError(LitebertError):
     """Training whose loss is NaN or infinite."""
+
+
+class LostRankError(LitebertError):
+    """Another process of a run is gone, or cannot be reached."""
 
 
 class InputError(LitebertError):

@@ -143,13 +143,17 @@ def check_writable(path: Path) -> None:
         raise FileError(f"{path}: {folder} cannot be written to")
 
 
-def write_manifest(folder: Path, known: Mapping[str, str] | None = None) -> None:
+def write_manifest(
+    folder: Path,
+    known: Mapping[str, str] | None = None,
+    elsewhere: Mapping[str, dict[str, Any]] | None = None,
+) -> None:
     """List every file of a folder with its size and SHA-256. Written last, so it marks the end.
 
-    `known` gives the sums of files that need not be read again.
+    `known` gives the sums of files that need not be read again, `elsewhere` the entries of files
+    that belong to the folder and are not here.
     """
-    known = known or {}
-    files = {}
+    known, files = known or {}, dict(elsewhere or {})
     for path in sorted(folder.rglob("*")):
         if os.path.isfile(path) and path.name != MANIFEST:
             name = path.relative_to(folder).as_posix()
@@ -157,6 +161,7 @@ def write_manifest(folder: Path, known: Mapping[str, str] | None = None) -> None
                 "bytes": path.stat().st_size,
                 "sha256": known.get(name) or sha256(path),
             }
+    files = dict(sorted(files.items(), key=lambda entry: Path(entry[0])))
     write_json(folder / MANIFEST, {"format": MANIFEST_VERSION, "files": files})
 
 

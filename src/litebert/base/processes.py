@@ -16,6 +16,7 @@ processes usually do: a script needs no `if __name__ == "__main__"`.
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing.context as context
 import os
 import signal
@@ -26,6 +27,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from multiprocessing import spawn
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, Self
 
 from litebert.base.errors import lost_worker
@@ -34,6 +36,14 @@ from litebert.base.errors import lost_worker
 def cpu_count() -> int:
     """Processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def source_checksum() -> str:
+    """A SHA-256 of this package's source: equal on hosts that run the same code."""
+    root, found = Path(__file__).parents[1], hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        found.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+    return found.hexdigest()
 
 
 @contextmanager

@@ -16,10 +16,10 @@ from rich.text import Text
 import litebert
 from litebert.cli.live import live_view
 from litebert.cli.progress import fraction, say
-from litebert.cli.training import STOPPED
+from litebert.cli.training import STOPPED, name_of, speaks
 from litebert.corpus.inspect import printable
 from litebert.finetuning.baseline import Baseline
-from litebert.finetuning.finetune import FinetuneReport
+from litebert.finetuning.reports import FinetuneReport
 from litebert.inference.exits import read_calibration
 from litebert.inference.output import to_json_lines
 from litebert.model.folder import MODEL
@@ -35,14 +35,16 @@ def finetune(out: Path, **options: Any) -> None:
     if result.report is None:
         print("litebert: stopped and saved; run the same command to resume", file=sys.stderr)
         raise typer.Exit(STOPPED)
+    if not speaks():
+        return
     _print_seeds(result.report)
-    if (calibration := read_calibration(out / MODEL)) is not None:
+    if (calibration := read_calibration(result.folder / MODEL)) is not None:
         print(calibration)
-    print(f"{out / 'model'}: the best of {len(result.report.seeds)} seed(s)")
+    print(f"{name_of(out)}/model: the best of {len(result.report.seeds)} seed(s)")
     print("where it opens:")
     for line in result.opens:
         print(f"  {line}")
-    print(f"next: litebert predict {out} --input FILE")
+    print(f"next: litebert predict {name_of(out)} --input FILE")
 
 
 def _print_seeds(report: FinetuneReport) -> None:

@@ -17,7 +17,7 @@ from rich.text import Text
 
 import litebert
 from litebert.cli.progress import messages, preparing, say
-from litebert.cli.training import STOPPED
+from litebert.cli.training import STOPPED, name_of
 from litebert.corpus.inspect import printable, sample_text, show
 
 
@@ -27,9 +27,10 @@ def train_tokenizer(out: Path, language: str, **options: Any) -> None:
         made = litebert.train_tokenizer(
             out=out, language=language, on_progress=on_progress, say=say, **options
         )
+    name = name_of(out)
     print(
-        f"{out}: {made.kind}, {made.vocab_size:,} tokens, normalization {made.normalization}\n"
-        f"next: litebert prepare YOUR_TEXT --tokenizer {out} --out corpus --language {language}"
+        f"{name}: {made.kind}, {made.vocab_size:,} tokens, normalization {made.normalization}\n"
+        f"next: litebert prepare YOUR_TEXT --tokenizer {name} --out corpus --language {language}"
     )
 
 
@@ -68,7 +69,7 @@ def prepare(out: Path, **options: Any) -> None:
         made = litebert.prepare(out=out, on_progress=on_progress, say=say, **options)
     total, progress = made.store.total, made.progress
     print(
-        f"{out}: {total.documents:,} documents, {total.sentences:,} sentences, "
+        f"{name_of(out)}: {total.documents:,} documents, {total.sentences:,} sentences, "
         f"{total.tokens:,} tokens from {total.text_bytes / 1e6:,.1f} MB of text, "
         f"{total.unknown_tokens / max(total.tokens, 1):.3%} unknown"
     )
@@ -82,7 +83,7 @@ def prepare(out: Path, **options: Any) -> None:
         message = progress.skipped.messages.get(reason, "")
         print(f"skipped {count:,}: {reason}" + (f" (first: {message})" if message else ""))
     print(f"sample: {sample_text(made.store)}")
-    print(f"next: litebert inspect {out}")
+    print(f"next: litebert inspect {name_of(out)}")
 
 
 def inspect(as_json: bool, **options: Any) -> None:

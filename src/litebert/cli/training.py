@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 import litebert
+from litebert.base.remote.urls import as_url
 from litebert.cli import INTERRUPTED
 
 STOPPED = INTERRUPTED  # saved before
@@ -65,12 +66,22 @@ def _train(function: str, out: Path, corpus: list[Path], **options: Any) -> None
             file=sys.stderr,
         )
         raise typer.Exit(STOPPED)
-    if int(os.environ.get("RANK", "0")) == 0:
+    if speaks():
         print(
-            f"{out / 'model'}: {result.step:,} steps, {result.tokens:,} tokens, "
+            f"{name_of(out)}/model: {result.step:,} steps, {result.tokens:,} tokens, "
             f"{result.seconds:,.0f} s"
         )
-        print(f"next: litebert evaluate {out} --corpus {corpus[0]}")
+        print(f"next: litebert evaluate {name_of(out)} --corpus {name_of(corpus[0])}")
+
+
+def speaks() -> bool:
+    """Whether this process prints the result: of several ranks the first."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
+def name_of(folder: Path) -> str:
+    """A folder as the user wrote it: a path loses a slash of a URL."""
+    return as_url(folder) or str(folder)
 
 
 def evaluate(as_json: bool, **options: Any) -> None:

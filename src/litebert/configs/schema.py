@@ -139,6 +139,16 @@ class LogSettings(Settings):
     tensorboard: bool = Field(default=False, description="also TensorBoard's event files")
 
 
+class DistributedSettings(Settings):
+    """Several processes, one run."""
+
+    timeout: float = Field(
+        default=300.0, ge=1, le=86400,
+        description="seconds after which a rank that does not answer is lost; more than a "
+        "checkpoint and an evaluation take",
+    )  # fmt: skip
+
+
 class Preset(Settings):
     """One run, described."""
 
@@ -175,6 +185,7 @@ class Preset(Settings):
     evaluation: EvaluationSettings = EvaluationSettings()
     checkpoint: CheckpointSettings = CheckpointSettings()
     log: LogSettings = LogSettings()
+    distributed: DistributedSettings = DistributedSettings()
 
     @model_validator(mode="before")
     @classmethod

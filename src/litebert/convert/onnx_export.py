@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from litebert.base.errors import SettingsError, did_you_mean
-from litebert.base.files import new_folder, read_json, write_json
+from litebert.base.files import read_json, write_json
+from litebert.base.remote.folders import new_folder
 from litebert.convert.onnx_check import check_file
 from litebert.convert.onnx_heads import FEATURES, build_model, default_head, head_graph
 from litebert.convert.onnx_score import Exam

@@ -12,7 +12,7 @@ from pathlib import Path
 from torch import Tensor
 
 from litebert.base.errors import FileError, FormatError, SettingsError
-from litebert.base.files import new_folder
+from litebert.base.remote.folders import new_folder
 from litebert.convert.onnx_export import export_onnx, parse_precisions
 from litebert.convert.tensorflow import read_checkpoint, write_checkpoint
 from litebert.model.folder import (

@@ -9,6 +9,8 @@ Parts prepared on different machines are one store when listed together: shards 
 of the input, so the result is that of one machine. Duplicates and held-out documents stay in the
 shards and are left out on reading, because both are decided by the documents' keys alone and hold
 across parts.
+
+A store behind a URL is read through copies of its shards on this machine (base/remote/cache.py).
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ from litebert.base.errors import FileError, FormatError, SettingsError
 from litebert.base.files import MANIFEST, check_manifest, read_json, read_manifest
 from litebert.base.ragged import positions_within, row_ids
 from litebert.base.randomness import Purpose, random_bits, uniform
+from litebert.base.remote.urls import as_url
 from litebert.base.settings import Settings
+from litebert.corpus.remote_store import RemoteStore, open_remote
 from litebert.corpus.shard import Shard, open_shard
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
@@ -89,33 +93,40 @@ class StoreInfo(Settings):
 
 
 class Store:
-    """A prepared corpus: one folder, or several parts of one."""
+    """A prepared corpus: one folder, or several parts of one, here or behind URLs."""
 
     def __init__(self, folders: Sequence[Path | str]) -> None:
-        self.folders = [Path(folder) for folder in folders]
-        infos = [_read_info(folder) for folder in self.folders]
+        self.folders = [as_url(folder) or Path(folder) for folder in folders]  # as they were given
+        self._remote = [open_remote(f) if isinstance(f, str) else None for f in self.folders]
+        self.places = [  # where their files are on this machine
+            Path(folder) if remote is None else remote.folder
+            for folder, remote in zip(self.folders, self._remote, strict=True)
+        ]
+        infos = [_read_info(*pair) for pair in zip(self.folders, self.places, strict=True)]
         _check_parts(self.folders, infos)
         self.info = infos[0]
         self.paths: list[Path] = []
         self.counts: list[Counts] = []
+        self._owners: list[RemoteStore | None] = []
         found = [
-            (name, folder, counts)
-            for folder, info in zip(self.folders, infos, strict=True)
+            (name, number, counts)
+            for number, info in enumerate(infos)
             for name, counts in info.shards.items()
         ]
-        for name, folder, counts in sorted(found, key=lambda row: _place(row[0])):
-            self.paths.append(folder / SHARDS / name)
+        for name, number, counts in sorted(found, key=lambda row: _place(row[0])):
+            self.paths.append(self.places[number] / SHARDS / name)
             self.counts.append(counts)
+            self._owners.append(self._remote[number])
         self._open: dict[int, Shard] = {}
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer that made the ids."""
-        tokenizer = load_tokenizer(self.folders[0] / TOKENIZER)
+        tokenizer = load_tokenizer(self.places[0] / TOKENIZER)
         same = tokenizer.vocab_size == self.info.vocab_size
         if not same or tokenizer.checksum != self.info.tokenizer:
             raise FileError(
-                f"{self.folders[0] / TOKENIZER}: not the tokenizer this store was prepared with; "
+                f"{self.folders[0]}: its {TOKENIZER} is not the one it was prepared with; "
                 "copy the store again"
             )
         return tokenizer
@@ -135,7 +146,7 @@ class Store:
         """A SHA-256 of what the store holds; that of its parts together is the same."""
         sums = {
             name: entry["sha256"]
-            for folder in self.folders
+            for folder in self.places
             for name, entry in read_manifest(folder).items()
             if name.startswith(f"{SHARDS}/")
         }
@@ -147,12 +158,19 @@ class Store:
         if number not in self._open:
             while len(self._open) >= MAX_OPEN:
                 self._open.pop(next(iter(self._open)))
-            shard = open_shard(self.paths[number])
+            owner, path = self._owners[number], self.paths[number]
+            shard = open_shard(path) if owner is None else owner.open(f"{SHARDS}/{path.name}")
             counts = self.counts[number]
             if (len(shard.blocks) - 1, len(shard.ids)) != (counts.blocks, counts.tokens):
                 raise FileError(f"{self.paths[number]}: not the shard that {STORE} speaks of")
             self._open[number] = shard
         return self._open[number]
+
+    def fetch_ahead(self, numbers: Sequence[int]) -> None:
+        """Say which shards are read next, so that remote ones are on their way."""
+        for remote in filter(None, self._remote):
+            ours = [n for n in dict.fromkeys(numbers) if self._owners[n] is remote]
+            remote.fetch_ahead(f"{SHARDS}/{self.paths[n].name}" for n in ours)
 
     def block_ids(self, number: int, block: int) -> NDArray[np.unsignedinteger]:
         """The ids of a shard's block, compared with their checksum and with the vocabulary."""
@@ -207,8 +225,8 @@ class Store:
 
     def check(self) -> None:
         """Compare every file with its checksum."""
-        for folder in self.folders:
-            check_manifest(folder)
+        for folder, remote in zip(self.places, self._remote, strict=True):
+            check_manifest(folder) if remote is None else remote.fetch_all()
 
     def require_tokenizer(self, tokenizer: Tokenizer, whose: str) -> None:
         """Refuse to go on with ids that another tokenizer made."""
@@ -225,22 +243,23 @@ def _place(shard: str) -> tuple[int, ...]:
     return tuple(int(number) for number in shard.removesuffix(".safetensors").split("-"))
 
 
-def _read_info(folder: Path) -> StoreInfo:
-    if not os.path.isdir(folder):
+def _read_info(folder: Path | str, place: Path) -> StoreInfo:
+    """What a store says of itself, whose index is at `place`."""
+    if not os.path.isdir(place):
         raise FileError(f"{folder}: no such store; make one with `litebert prepare`")
-    if not os.path.exists(folder / STORE) or not os.path.exists(folder / MANIFEST):
+    if not os.path.exists(place / STORE) or not os.path.exists(place / MANIFEST):
         raise FileError(
             f"{folder}: not a whole store; copy it again, or remove it and prepare it anew"
         )
-    raw = read_json(folder / STORE)
+    raw, where = read_json(place / STORE), f"{folder}/{STORE}"
     if raw.get("format") != STORE_VERSION:
         raise FormatError(
-            f"{folder / STORE}: format {raw.get('format')!r}, this version reads {STORE_VERSION}"
+            f"{where}: format {raw.get('format')!r}, this version reads {STORE_VERSION}"
         )
-    return StoreInfo.build(raw, str(folder / STORE))
+    return StoreInfo.build(raw, where)
 
 
-def _check_parts(folders: Sequence[Path], infos: Sequence[StoreInfo]) -> None:
+def _check_parts(folders: Sequence[Path | str], infos: Sequence[StoreInfo]) -> None:
     """Parts of one corpus: made alike, none twice."""
     if not folders:
         raise SettingsError("a store is needed: name the folder that `litebert prepare` wrote")
@@ -265,6 +284,6 @@ def open_store(*folders: Path | str) -> Store:
     """Open a prepared corpus.
 
     Args:
-        folders: The folder that `prepare` wrote, or those of all its parts, in any order.
+        folders: The folder or URL that `prepare` wrote, or those of all its parts, in any order.
     """
     return Store(folders)

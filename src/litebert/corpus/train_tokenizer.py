@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from litebert.base.files import new_folder
+from litebert.base.remote.folders import new_folder
 from litebert.corpus.preparing.encode import document_sentences
 from litebert.reading.chunks import ReadSettings, check_source, split_chunks
 from litebert.reading.records import Skipped, read_documents
@@ -38,7 +38,8 @@ def train_tokenizer(
 
     Args:
         inputs: Files, folders, globs, "-" or "hf:NAME": whatever `prepare` reads.
-        out: The folder to write. It opens in transformers, too, and gives the same ids there.
+        out: The folder to write, or a URL (s3://…). It opens in transformers, too, and gives the
+            same ids there.
         kind: "sentencepiece" (ALBERT), "wordpiece" (BERT) or "bpe" (RoBERTa).
         vocab_size: How many tokens the vocabulary has.
         language: Language of the text, for sentence ends and the default normalization.
@@ -66,7 +67,7 @@ def train_tokenizer(
             found += 1
             yield sentence
 
-    with new_folder(Path(out)) as folder:
+    with new_folder(out) as folder:
         made = train_from_sentences(
             sentences(), kind, vocab_size, normalization, language=language, sample=sample,
             seed=seed, progress=on_progress,

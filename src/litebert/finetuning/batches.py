@@ -29,9 +29,15 @@ class BatchPosition:
 
 
 class Batches:
-    """Batch after batch, epoch after epoch; `batch_size` counts sequences (or questions)."""
+    """Batch after batch, epoch after epoch; `batch_size` counts sequences (or questions).
 
-    def __init__(self, features: Batch, batch_size: int, seed: int) -> None:
+    Of several ranks each gets its part of every batch.
+    """
+
+    def __init__(
+        self, features: Batch, batch_size: int, seed: int, rank: int = 0, world_size: int = 1
+    ) -> None:
+        self.rank, self.world_size = rank, world_size
         self.features, self.batch_size, self.seed = features, batch_size, seed
         self.lengths = features.group_lengths
         self.epoch = self.place = 0
@@ -47,7 +53,7 @@ class Batches:
         if self.place == len(self._order):
             self.epoch, self.place = self.epoch + 1, 0
             self._order = self._shuffle()
-        chosen = self._order[self.place]
+        chosen = self._order[self.place][self.rank :: self.world_size]
         self.place += 1
         return take(self.features, self.features.group_members(chosen)), None
 

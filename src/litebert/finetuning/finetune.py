@@ -11,23 +11,25 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-from litebert.base.errors import FormatError, SettingsError
+from litebert.base.errors import SettingsError
 from litebert.base.files import (
     json_text,
     lock_folder,
     new_folder,
-    read_json,
     sha256,
     sweep,
     write_atomic,
 )
 from litebert.base.intervals import over_seeds
+from litebert.base.processes import source_checksum
+from litebert.base.remote.mirror import Mirror
 from litebert.base.runtime import default_device, keep_freed_memory
 from litebert.base.settings import load_record
 from litebert.finetuning.baseline import Baseline, measure_baseline
@@ -35,7 +37,9 @@ from litebert.finetuning.choose import choose_recipe
 from litebert.finetuning.doubts import before_training
 from litebert.finetuning.feature_cache import cached_features, checksum
 from litebert.finetuning.model_card import finetuned_facts
+from litebert.finetuning.on_ray import SeedTask, check_shared, run_seeds
 from litebert.finetuning.recipe import Recipe
+from litebert.finetuning.reports import Finetuned, FinetuneReport
 from litebert.finetuning.runs import FeaturedExamples, RunResult, RunSetup, run_seed
 from litebert.finetuning.search import parse_search, search_recipe
 from litebert.finetuning.soft_labels import TaskTeacher, open_teacher
@@ -52,7 +56,7 @@ from litebert.tasks.source import DataSource
 from litebert.tasks.task import Task
 from litebert.text.tokenizer import Tokenizer
 from litebert.train.callbacks import Callback, CallbackList
-from litebert.train.distributed import DistributedGroup
+from litebert.train.distributed import DistributedGroup, join_group
 from litebert.train.run_folder import make_folder, open_run, save_run
 from litebert.train.signals import stop_requests
 
@@ -63,47 +67,6 @@ RETRY_FACTOR = 0.5  # of the learning rate, each time
 RETRY_SEED = 1000  # added to the seed, each time
 REPORT = "report.json"
 RUN_FORMAT = 3
-
-
-@dataclass(frozen=True)
-class FinetuneReport:
-    """What came of all seeds."""
-
-    task: str
-    metric: str  # the one that chose the best models
-    seeds: tuple[RunResult, ...]
-    mean: float
-    median: float
-    deviation: float | None
-    best: float
-    collapses: int  # runs, repeated ones among them
-    train: int  # examples
-    dev: dict[str, int]
-    truncated: int  # training examples that lost text to fit
-    windowed: int  # training examples that are read in several windows
-    baseline: Baseline | None = None  # TF-IDF and a linear model on the same examples
-
-    @classmethod
-    def load(cls, path: Path) -> FinetuneReport:
-        """Read a report."""
-        try:
-            return load_record(cls, read_json(path), str(path))
-        except FormatError as error:
-            raise FormatError(f"{error}: not a report of `litebert finetune`") from None
-
-
-@dataclass(frozen=True)
-class Finetuned:
-    """A run of fine-tuning: its folder, and its report once it is finished."""
-
-    folder: Path
-    report: FinetuneReport | None
-    opens: tuple[str, ...] = ()  # a line a library: how the model opens there, or that it does not
-
-    @property
-    def finished(self) -> bool:
-        """Whether it was not stopped before its end."""
-        return self.report is not None
 
 
 def finetune(
@@ -126,23 +89,25 @@ def finetune(
     baseline: bool = True,
     keep_all: bool = False,
     search: str | None = None,
+    on: str | None = None,
     teacher: str | Path | None = None,
     unlabelled: str | Path | None = None,
     callbacks: Iterable[Callback] = (),
 ) -> Finetuned:
     """Fine-tune a pretrained encoder for a task: a published one, or a file of your own.
 
-    Ctrl-C saves; the same command resumes. The best seed's model is in OUT/model.
+    Ctrl-C saves; the same command resumes. The best seed's model is in OUT/model. On several
+    devices: torchrun --nproc-per-node 2 -m litebert finetune …
 
     Example: litebert finetune run --task sst-2 --data glue/SST-2 --out tuned --seeds 5
 
     Example: litebert finetune run --task classify --train reviews.csv --out tuned
 
     Args:
-        model: A run, or a model folder: ours or Hugging Face's.
+        model: A run, or a model folder: ours or Hugging Face's; also a URL (s3://…) of these.
         task: cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli, squad-1.1, squad-2.0, race or
             ner; or for files of your own: classify, pair, regress, tag, qa or choice.
-        out: The run's folder; the best seed's model is in its subfolder `model`.
+        out: The run's folder, or a URL; the best seed's model is in its subfolder `model`.
         data: The folder of a published task's files, or of yours, named train and dev (or valid).
         train: Your examples: .csv, .tsv, .jsonl, .json or .parquet; .json like SQuAD's; CoNLL's
             columns; a folder of such files named train and dev; "-" for standard input.
@@ -160,6 +125,8 @@ def finetune(
         baseline: Train TF-IDF and a linear model on the same examples, to be seen beside.
         keep_all: Keep every seed's model.
         search: Try learning rates and poolings first, within a time (5m) or a number of runs (12).
+        on: "ray" or "ray:ADDRESS": seeds run on the nodes of a Ray cluster, one device each; OUT
+            must be on a file system that all nodes share.
         teacher: A fine-tuned model of this task, larger as a rule, whose probabilities (or numbers)
             are learned beside the labels; for classify, pair and regress.
         unlabelled: With a teacher: more texts of the same kind, a file as `train` without labels,
@@ -173,30 +140,44 @@ def finetune(
         raise SettingsError(f"--retry {retry}: choose {', '.join(RETRIES)}")
     if seeds < 1:
         raise SettingsError(f"--seeds {seeds}: at least one is needed")
-    heard, folder = CallbackList(callbacks), find_model_folder(Path(model))
-    source = DataSource.build(data, train, dev, columns, level, repair)
-    found = open_data(task, source, heard.on_message)
-    start = Model.load(folder)
-    overrides = [*overrides, "freeze=true"] if freeze else overrides
-    taught_by = open_teacher(teacher, unlabelled, found, source, heard.on_message)
-    learned = found if taught_by is None else taught_by.joined(found)
-    chosen = choose_recipe(
-        start, folder, learned, open_tokenizer(folder), recipe, overrides, heard.on_message
-    )
-    return finetune_examples(
-        start, folder, found, chosen, Path(out), overflow=overflow, seeds=seeds, retry=retry,
-        baseline=baseline, keep_all=keep_all, search=search, teacher=taught_by, callbacks=heard,
-    )  # fmt: skip
+    if on is not None:
+        check_shared(on, out)
+    with ExitStack() as held:
+        group = held.enter_context(join_group())
+        heard = CallbackList(callbacks if group.is_main else ())
+        folder = find_model_folder(Path(model))
+        source = DataSource.build(data, train, dev, columns, level, repair)
+        found = open_data(task, source, heard.on_message)
+        start = Model.load(folder)
+        overrides = [*overrides, "freeze=true"] if freeze else overrides
+        taught_by = open_teacher(teacher, unlabelled, found, source, heard.on_message)
+        learned = found if taught_by is None else taught_by.joined(found)
+        chosen = choose_recipe(
+            start, folder, learned, open_tokenizer(folder), recipe, overrides, heard.on_message
+        )
+        # Every rank writes what the main one writes, to a folder that is thrown away.
+        place = out if group.is_main else held.enter_context(tempfile.TemporaryDirectory())
+        mirror = Mirror(place)
+        mirror.pull()
+        done = finetune_examples(
+            start, folder, found, chosen, mirror.folder, overflow=overflow, seeds=seeds,
+            retry=retry, baseline=baseline and group.is_main, keep_all=keep_all, search=search,
+            teacher=taught_by, callbacks=heard, group=group, on=on,
+        )  # fmt: skip
+        mirror.push()
+        return done
 
 
 def finetune_examples(
     start: Model, folder: Path, data: TaskData, recipe: Recipe, out: Path, *,
     overflow: str = "truncate", seeds: int = 1, retry: Retry = "no", baseline: bool = False,
     keep_all: bool = False, search: str | None = None, teacher: TaskTeacher | None = None,
-    callbacks: Callback | None = None,
+    callbacks: Callback | None = None, group: DistributedGroup | None = None,
+    on: str | None = None,
 ) -> Finetuned:  # fmt: skip
     """The same for examples at hand, from a model at hand whose tokenizer is in `folder`."""
-    callbacks = callbacks or Callback()
+    callbacks, group = callbacks or Callback(), group or DistributedGroup(device=default_device())
+    _check_ranks(group, recipe, search, teacher is not None, on)
     tokenizer = open_tokenizer(folder)
     longest = start.config.longest_sequence
     if recipe.max_length > longest:
@@ -218,7 +199,8 @@ def finetune_examples(
         should_stop = held.enter_context(stop_requests())
         make_folder(out)
         description = _describe(task, recipe, data, folder, retry, search, teacher)
-        report = _finished_report(out, description)
+        group.require_equal({"settings": description["settings"], "litebert": source_checksum()})
+        report = _finished_everywhere(group, _finished_report(out, description))
         if report is not None and len(report.seeds) >= seeds:  # needs no disk that can be written
             callbacks.on_message(f"{out}: finished before, with {len(report.seeds)} seed(s)")
             return Finetuned(out, report, _opens(start, task, out))
@@ -230,7 +212,6 @@ def finetune_examples(
         def setup_of(recipe: Recipe, data: TaskData, say: Say = quiet) -> RunSetup:
             task = _task(data, recipe, overflow, say)
             train, dev = _featured(task, data, tokenizer, folder)
-            group = DistributedGroup(device=default_device())
             taught = None
             if teacher is not None:
                 unlabelled = make_features(task, teacher.unlabelled, tokenizer, folder)
@@ -250,7 +231,35 @@ def finetune_examples(
         _tell_lengths(setup.task, setup.train.features, len(data.train), callbacks)
         for warning in before_training(recipe, setup.steps_per_epoch, dev):
             callbacks.on_message(warning)
+        if on is not None:
+            place = (Path(out).absolute(), overflow, retry)
+            tasks = [
+                SeedTask(folder.absolute(), data, recipe, *place, seed + 1) for seed in range(seeds)
+            ]
+            run_seeds(on, tasks, run_task, setup)
         return _all_seeds(setup, out, run, seeds, retry, baseline, keep_all)
+
+
+def _check_ranks(
+    group: DistributedGroup, recipe: Recipe, search: str | None, taught: bool, on: str | None
+) -> None:
+    """What one process alone can do."""
+    if group.world_size == 1 and on is None:
+        return
+    if taught:
+        raise SettingsError("--teacher: goes with one process, which keeps its answers")
+    if search is not None:
+        raise SettingsError("--search: goes with one process, as it watches the time")
+    if recipe.contrastive:
+        raise SettingsError("contrastive=true: its pairs are drawn within a batch, by one process")
+
+
+def _finished_everywhere(
+    group: DistributedGroup, report: FinetuneReport | None
+) -> FinetuneReport | None:
+    """What the main rank finds finished, on all ranks."""
+    found = group.broadcast_object(None if report is None else asdict(report))
+    return report if found is None or report else load_record(FinetuneReport, found, REPORT)
 
 
 def _task(data: TaskData, recipe: Recipe, overflow: str, say: Say = quiet) -> Task:
@@ -335,7 +344,7 @@ def _opens(start: Model, task: Task, out: Path) -> tuple[str, ...]:
 
 
 def _one_seed(
-    setup: RunSetup, out: Path, seed: int, retry: Retry
+    setup: RunSetup, out: Path, seed: int, retry: str
 ) -> list[tuple[RunResult, Path]] | None:
     """The tries of one seed: one, or more while it collapses and may be repeated."""
     tries: list[tuple[RunResult, Path]] = []
@@ -353,6 +362,18 @@ def _one_seed(
     if tries[-1][0].doubt and tries[-1][0].collapsed is None:
         setup.callbacks.on_message(f"warning: seed {seed}: {tries[-1][0].doubt}")
     return tries
+
+
+def run_task(task: SeedTask) -> list[RunResult]:
+    """One seed, wherever it is run; all its tries."""
+    start, tokenizer = Model.load(task.folder), open_tokenizer(task.folder)
+    kind = _task(task.data, task.recipe, task.overflow)
+    train, dev = _featured(kind, task.data, tokenizer, task.folder)
+    group = DistributedGroup(device=default_device())
+    setup = RunSetup(start, kind, task.recipe, tokenizer, train, dev, group)
+    tries = _one_seed(setup, task.out, task.seed, task.retry)
+    assert tries is not None  # nobody asked it to stop
+    return [result for result, _ in tries]
 
 
 def _report(

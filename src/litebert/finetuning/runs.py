@@ -45,7 +45,7 @@ from litebert.tasks.features import Features
 from litebert.tasks.task import TASK_KEY, Scores, Task
 from litebert.text.tokenizer import Tokenizer
 from litebert.train.callbacks import Callback, CallbackList, RunStarted
-from litebert.train.checkpoint import Checkpoints, restore
+from litebert.train.checkpoint import Checkpoints, restore_everywhere
 from litebert.train.distributed import DistributedGroup
 from litebert.train.loop import TrainingLoop
 from litebert.train.metrics import METRICS, Evaluation, MetricsFile, TrainingMetrics
@@ -121,12 +121,20 @@ class RunResult:
 
 def run_seed(setup: RunSetup, seed: int, out: Path, learning_rate: float) -> RunResult | None:
     """Fine-tune once; the result, or None where it was asked to stop."""
-    if os.path.lexists(out / RESULT):
-        return read_result(out, setup.task.settings.metrics[0])
+    if setup.group.broadcast_object(os.path.lexists(out / RESULT)):
+        return _finished_before(setup, out)
     out.mkdir(parents=True, exist_ok=True)
     for folder in (out, out / CHECKPOINTS):
         sweep(folder)
     return _Run(setup, seed, out, learning_rate).go()
+
+
+def _finished_before(setup: RunSetup, out: Path) -> RunResult:
+    """A result that the main rank has, on all ranks."""
+    found = None
+    if setup.group.is_main:
+        found = asdict(read_result(out, setup.task.settings.metrics[0]))
+    return load_record(RunResult, setup.group.broadcast_object(found), str(out / RESULT))
 
 
 def read_result(out: Path, metric: str) -> RunResult:
@@ -185,8 +193,10 @@ class _Run:
     def __init__(self, setup: RunSetup, seed: int, out: Path, learning_rate: float) -> None:
         self.setup, self.seed, self.out, self.learning_rate = setup, seed, out, learning_rate
         self.model = new_model(setup.start, setup.task, setup.recipe, seed).to(setup.group.device)
-        recipe, batch = setup.recipe, setup.training.batch
-        self.batches: Batches | ContrastiveBatches = Batches(batch, recipe.batch_size, seed)
+        recipe, batch, group = setup.recipe, setup.training.batch, setup.group
+        self.batches: Batches | ContrastiveBatches = Batches(
+            batch, recipe.batch_size, seed, group.rank, group.world_size
+        )
         self.learner = Learner(self.model, [setup.task])
         if setup.taught is not None:
             soft_labels = SoftLabels(setup.task, setup.taught.rows, recipe)
@@ -243,7 +253,7 @@ class _Run:
         setup, recipe = self.setup, self.setup.recipe
         optimizer = build_optimizer(self.learner, recipe.optimizer, recipe.layerwise_lr_decay)
         found = self.checkpoints.last_good(setup.callbacks.on_message)
-        state = None if found is None else restore(found, self.learner, optimizer)
+        state = restore_everywhere(setup.group, found, self.learner, optimizer)
         steps = recipe.steps_of(self.batches.per_epoch)
         loop = TrainingLoop(
             training_step=TrainingStep(

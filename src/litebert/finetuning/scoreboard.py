@@ -11,7 +11,8 @@ import numpy as np
 
 from litebert.base.errors import FileError, FormatError, SettingsError
 from litebert.base.intervals import Summary, over_seeds
-from litebert.finetuning.finetune import REPORT, FinetuneReport
+from litebert.finetuning.finetune import REPORT
+from litebert.finetuning.reports import FinetuneReport
 
 # The leaderboard averages nine tasks; the diagnostic set AX is in no average. BERT and its
 # successors leave WNLI out on the development set, where its sentences are those of the training

@@ -26,10 +26,12 @@ from litebert.base.errors import FileError, FormatError
 from litebert.base.files import (
     check_manifest,
     check_regular,
-    new_folder,
     read_json,
     write_json,
 )
+from litebert.base.remote.folders import local_folder, new_folder
+from litebert.base.remote.objects import object_at
+from litebert.base.remote.urls import as_url, join
 from litebert.model.card import CardFacts, model_card
 from litebert.model.huggingface import DENSE_HEAD, KEY, Contents, read_contents, write_contents
 from litebert.model.sentence_encoder import (
@@ -59,7 +61,13 @@ PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 
 
 def find_model_folder(folder: Path) -> Path:
-    """The model of a run, or the folder itself where it is a model folder already."""
+    """The model of a run, or the folder itself where it is a model folder already.
+
+    Of a URL, a copy of it.
+    """
+    if url := as_url(folder):
+        inner = join(url, MODEL)
+        return local_folder(inner if object_at(join(inner, CONFIG)) else url)
     return folder / MODEL if os.path.isdir(folder / MODEL) else folder
 
 

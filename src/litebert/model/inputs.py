@@ -54,7 +54,10 @@ def to_inputs(batch: Batch, device: torch.device) -> Inputs:
 
     def move(array: object) -> Tensor:
         tensor = torch.as_tensor(array)
-        return tensor.to(device, torch.float32 if tensor.is_floating_point() else torch.long)
+        tensor = tensor.to(torch.float32 if tensor.is_floating_point() else torch.long)
+        if device.type == "cuda" and torch.cuda.is_available():
+            return tensor.pin_memory().to(device, non_blocking=True)  # while the GPU still works
+        return tensor.to(device)
 
     types = move(batch.token_types) if batch.token_types.any() else None
     return Inputs(

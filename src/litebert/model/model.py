@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from litebert.base.errors import FormatError, SettingsError, did_you_mean
+from litebert.base.remote.folders import local_folder
 from litebert.model.card import CardFacts
 from litebert.model.config import EncoderConfig
 from litebert.model.encoder import Encoder
@@ -109,7 +110,7 @@ class Model(nn.Module):
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Open a model folder: ours, or one that `transformers` saved."""
-        return cls.from_contents(read_folder(Path(folder)), where=str(folder))
+        return cls.from_contents(read_folder(local_folder(folder)), where=str(folder))
 
     @classmethod
     def from_contents(cls, contents: Contents, where: str) -> Self:

@@ -59,8 +59,9 @@ def cross_entropy_term(logits: Tensor, labels: Tensor, weights: Sequence[float] 
 
     `weights` of the labels, where they do not count alike.
     """
-    asked = labels >= 0
-    logits, labels = logits[asked].float(), labels[asked]
+    logits, asked = logits.float(), labels >= 0
     weight = logits.new_tensor(weights) if weights else None
-    loss = F.cross_entropy(logits, labels, weight, reduction="sum")
-    return Term(loss, ((logits.argmax(-1) == labels).sum(),))
+    # Nothing is picked out by its value: a GPU would be waited for to learn how much that is.
+    targets = labels.clamp(min=-1)
+    loss = F.cross_entropy(logits, targets, weight, ignore_index=-1, reduction="sum")
+    return Term(loss, ((asked & (logits.argmax(-1) == labels)).sum(),))

@@ -12,6 +12,7 @@ from litebert.base.budget import Budget
 from litebert.base.errors import SettingsError
 from litebert.base.runtime import default_device, resolve_precision
 from litebert.configs.schema import Preset
+from litebert.planning.cluster import Cluster, ClusterPlan, plan_cluster
 from litebert.planning.count import TRAINING_PASSES, flops_per_token, parameters
 from litebert.planning.memory import peak_memory
 
@@ -52,6 +53,7 @@ class Plan:
     memory: dict[str, int]
     speed: Speed | None = None
     budget: Spending | None = None
+    cluster: ClusterPlan | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -63,11 +65,13 @@ def micro_batch_size(preset: Preset, batch_size: int, max_length: int) -> int:
     return max(min(batch_size, preset.data.micro_batch_tokens // max_length), 1)
 
 
-def make_plan(name: str, preset: Preset, batch_size: int, max_length: int) -> Plan:
+def make_plan(
+    name: str, preset: Preset, batch_size: int, max_length: int, devices: int = 1
+) -> Plan:
     """The arithmetic of a plan. Before anything is measured: that leaves memory behind."""
     forward = flops_per_token(preset, max_length)
     training = (TRAINING_PASSES + preset.activation_checkpointing) * sum(forward.values())
-    sequences = micro_batch_size(preset, batch_size, max_length)
+    sequences = micro_batch_size(preset, max(batch_size // devices, 1), max_length)
     return Plan(
         preset=name,
         title=preset.title,
@@ -98,6 +102,25 @@ def spend(
     seconds = None if speed is None else tokens / speed.tokens_per_second
     passes = None if text_tokens is None else tokens / max(text_tokens, 1)
     return Spending(tokens, tokens / tokens_per_step, tokens * plan.training_flops, seconds, passes)
+
+
+def on_cluster(plan: Plan, cluster: Cluster, budget: Budget) -> ClusterPlan:
+    """A plan on many devices; their speed is given, or was measured on this one."""
+    tokens = plan.batch_size * plan.max_length
+    speed = cluster.flops or (plan.speed and plan.speed.tokens_per_second * plan.training_flops)
+    if not speed:
+        raise SettingsError(
+            "--devices: say what one of them sustains (--flops 400T), or measure this one "
+            "(--measure)"
+        )
+    if budget.kind == "seconds":
+        raise SettingsError("--devices: give the budget in steps or tokens, to learn the time")
+    steps = budget.amount / (1 if budget.kind == "steps" else tokens)
+    trained = sum(n for name, n in plan.parameters.items() if name not in ("total", "with_heads"))
+    return plan_cluster(
+        cluster, parameters=trained, flops=tokens * plan.training_flops, steps=steps,
+        flops_per_second=speed,
+    )  # fmt: skip
 
 
 Rows = list[tuple[str, list[str]]]
@@ -137,6 +160,7 @@ def _sections(plans: Sequence[Plan]) -> list[Rows]:
         ],
         _speed_rows([plan.speed for plan in plans if plan.speed is not None]),
         _budget_rows([plan.budget for plan in plans if plan.budget is not None]),
+        cluster_rows([plan.cluster for plan in plans if plan.cluster is not None]),
     ]
 
 
@@ -171,6 +195,32 @@ def _budget_rows(budgets: Sequence[Spending]) -> Rows:
         *([("  time", times)] if times else []),
         *([("  passes over the text", passes)] if passes else []),
     ]
+
+
+def cluster_rows(found: Sequence[ClusterPlan]) -> Rows:
+    """A step and a run on many devices."""
+    if not found:
+        return []
+    last = found[-1].bytes_per_petaflop
+    costs = [f"{plan.cost:,.0f}" for plan in found if plan.cost is not None]
+    energy = [f"{plan.energy:,.0f} kWh" for plan in found if plan.energy is not None]
+    return [
+        ("devices (hosts)", [f"{plan.devices} ({plan.hosts})" for plan in found]),
+        ("  a step: compute", [_seconds(plan.compute) for plan in found]),
+        ("  a step: communication", [_seconds(plan.communication) for plan in found]),
+        ("  communication, of a step", [f"{plan.fraction:.1%}" for plan in found]),
+        ("  sent by a host, a step", [f"{_si(plan.sent_bytes)}B" for plan in found]),
+        ("  gradients by compute", [f"{_si(p.bytes_per_petaflop)}B/PFLOP" for p in found]),
+        ("    relative to the last", [f"{p.bytes_per_petaflop / last:.2f}x" for p in found]),
+        ("  steps", [f"{plan.steps:,.0f}" for plan in found]),
+        ("  time", [_duration(plan.seconds) for plan in found]),
+        *([("  energy", energy)] if energy else []),
+        *([("  cost", costs)] if costs else []),
+    ]
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.3g} s" if value >= 1 or not value else f"{value * 1000:.3g} ms"
 
 
 def _si(value: float) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from litebert.base.errors import FileError, FormatError, MissingExtraError
+from litebert.base.remote.urls import as_url
+from litebert.reading.streams import is_file, open_file
 from litebert.reading.tables import check_columns
 
 _ROWS_AT_ONCE = 256  # documents may be long
@@ -76,12 +77,14 @@ def open_parquet(name: str) -> Iterator[Any]:
         import pyarrow.parquet
     except ImportError:
         raise MissingExtraError("pyarrow", "parquet", "reading Parquet files") from None
-    if not os.path.isfile(name):
+    if not is_file(name):
         raise FileError(f"{name}: no such file")
     try:
         # A small buffer and no prefetching: a row group may be larger than memory.
-        with pyarrow.parquet.ParquetFile(name, buffer_size=_BUFFER, pre_buffer=False) as file:
-            yield file
+        with ExitStack() as held:
+            raw = held.enter_context(open_file(name)) if as_url(name) else name
+            file = pyarrow.parquet.ParquetFile(raw, buffer_size=_BUFFER, pre_buffer=False)
+            yield held.enter_context(file)
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
         reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
         raise FileError(f"{name}: not readable as Parquet ({reason}); copy it again") from None

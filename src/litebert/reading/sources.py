@@ -16,10 +16,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from litebert.base.errors import FileError, FormatError, LitebertError, SettingsError
+from litebert.base.remote.objects import list_objects
+from litebert.base.remote.urls import as_url
 from litebert.reading import hub
 from litebert.reading.json_list import is_json_list
 from litebert.reading.signatures import BOM
-from litebert.reading.streams import STDIN, compression, open_stream
+from litebert.reading.streams import STDIN, compression, file_size, is_file, open_stream
 
 _FORMATS = {
     "": "paragraphs",
@@ -51,7 +53,7 @@ class Source:
 
 
 def find_sources(inputs: Sequence[str], format: str = "auto") -> list[Source]:
-    """The sources behind files, folders, globs, `-` and `hf:` names, each once.
+    """The sources behind files, folders, globs, URLs of these, `-` and `hf:` names, each once.
 
     Folders give the files whose extension is known (and fits the format, if one is set), hidden
     ones left out; what is named directly or by a glob is always taken.
@@ -68,6 +70,8 @@ def find_sources(inputs: Sequence[str], format: str = "auto") -> list[Source]:
 def _unfold(argument: str, format: str) -> Iterator[Source]:
     if argument == STDIN or argument.startswith(hub.PREFIX):
         yield _without_file(argument, format)
+    elif url := as_url(argument):
+        yield from _remote(url, format)
     elif os.path.isdir(argument):
         yield from _folder(argument, format)
     elif os.path.exists(argument):  # also a name that happens to look like a pattern
@@ -94,6 +98,11 @@ def _folder(folder: str, format: str) -> list[Source]:
         for place, folders, names in os.walk(folder, onerror=_unreadable)
         for name in _visible(names, folders)
     ]
+    return _readable(folder, [name for name in files if os.path.isfile(name)], format)
+
+
+def _readable(folder: str, files: Iterable[str], format: str) -> list[Source]:
+    """Those files of a folder that are meant."""
     found = [_file(name, format) for name in _sorted(files) if _belongs(name, format)]
     if not found:
         kinds = ", ".join(extension for extension in _FORMATS if extension)
@@ -103,6 +112,20 @@ def _folder(folder: str, format: str) -> list[Source]:
             "as .gz, .xz, .zst; other files must be named directly"
         )
     return found
+
+
+def _remote(url: str, format: str) -> list[Source]:
+    """What is behind a URL, as of files here: an object, a folder of them, or a pattern's."""
+    found = [entry.url for entry in list_objects(url)]
+    if glob.has_magic(url) and found:
+        return [_file(name, format) for name in _sorted(found)]
+    if found == [url]:
+        return [_file(url, format)]
+    if not found:
+        raise FileError(f"{url}: no such file or folder, or no file matches the pattern")
+    hidden = re.compile(r"/\.").search
+    shown = [name for name in found if not hidden(name.removeprefix(url))]
+    return _readable(url, shown, format)
 
 
 def _visible(names: list[str], folders: list[str]) -> list[str]:
@@ -118,7 +141,7 @@ def _unreadable(error: OSError) -> None:
 def _belongs(name: str, format: str) -> bool:
     """Whether a file of a folder is meant: a known extension, which fits a format that is set."""
     natural = _FORMATS.get(_extension(name))
-    if natural is None or not os.path.isfile(name):
+    if natural is None:
         return False
     return format in ("auto", natural) or any(
         natural in alike and format in alike for alike in (_AS_TEXT, _AS_JSON)
@@ -143,7 +166,7 @@ def _file(name: str, format: str) -> Source:
     if format == "parquet" and compression(name):
         raise FormatError(f"{name}: a Parquet file is compressed inside; decompress it first")
     try:
-        size = os.stat(name).st_size if os.path.isfile(name) else None
+        size = file_size(name)
     except OSError as error:
         raise FileError(f"{name}: cannot be read ({error.strerror})") from None
     return Source(name, format, size)
@@ -151,7 +174,7 @@ def _file(name: str, format: str) -> Source:
 
 def _by_content(name: str, format: str) -> str:
     """The format of a file whose name leaves something open; a pipe must not be looked into."""
-    if format not in ("paragraphs", "jsonl") or not os.path.isfile(name):
+    if format not in ("paragraphs", "jsonl") or not is_file(name):
         return format
     head = b""
     with suppress(LitebertError), open_stream(name) as stream:  # reading it will say what is wrong
@@ -172,8 +195,8 @@ def _extension(name: str) -> str:
 def _refuse_repeated(sources: list[Source]) -> None:
     seen: dict[str, str] = {}
     for name in (source.name for source in sources):
-        is_file = name != STDIN and not name.startswith(hub.PREFIX)
-        same = os.path.abspath(name) if is_file else name
+        local = name != STDIN and not name.startswith(hub.PREFIX) and not as_url(name)
+        same = os.path.abspath(name) if local else name
         if same in seen:
             raise SettingsError(
                 f"{name}: given twice (also as {seen[same]}); its text would count double: "

@@ -1,4 +1,4 @@
-"""Opening what holds text: a file, plain or compressed, a pipe, or standard input, as bytes.
+"""Opening what holds text: a file, plain or compressed, here or behind a URL, a pipe, as bytes.
 
 Everything is read in pieces of at most 1 MiB, so a decompression bomb or an endless line costs time
 and never memory. A stream can be read, looked into, and stepped back by what was just read; a plain
@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from litebert.base.errors import FileError, FormatError
+from litebert.base.remote.objects import object_at, open_object
+from litebert.base.remote.urls import as_url
 from litebert.reading.decoders import BUFFER_BYTES, DECODERS, decompress, is_damage
 from litebert.reading.signatures import looks_like
 
@@ -113,7 +115,8 @@ class FileStream(Stream):
     def __init__(self, name: str, raw: BinaryIO) -> None:
         super().__init__(name, raw, iter(()))
         self._file = raw
-        self._size = os.fstat(raw.fileno()).st_size
+        self._size = raw.seek(0, os.SEEK_END)
+        raw.seek(0)
 
     @property
     def consumed(self) -> int:
@@ -145,7 +148,28 @@ def compression(name: str) -> str:
 
 def is_plain_file(name: str) -> bool:
     """Whether parts of a file can be read on their own: neither compressed, nor a pipe."""
-    return name != STDIN and not compression(name) and os.path.isfile(name)
+    return name != STDIN and not compression(name) and is_file(name)
+
+
+def is_file(name: str) -> bool:
+    """Whether a name is that of a file, here or behind a URL, and not of a pipe or a folder."""
+    return as_url(name) is not None or os.path.isfile(name)
+
+
+def file_size(name: str) -> int | None:
+    """The bytes of a file; None where they are not known, as of a pipe."""
+    if url := as_url(name):
+        found = object_at(url)
+        return None if found is None else found.size
+    return os.stat(name).st_size if os.path.isfile(name) else None
+
+
+def file_version(name: str) -> int:
+    """A number that changes when a file is written again: of one here, its time."""
+    if url := as_url(name):
+        found = object_at(url)
+        return 0 if found is None else found.version
+    return os.stat(name).st_mtime_ns
 
 
 def open_stream(name: str) -> Stream:
@@ -167,7 +191,9 @@ def open_stream(name: str) -> Stream:
 
 
 def open_file(name: str) -> BinaryIO:
-    """A file opened for reading, with an error that names it."""
+    """A file opened for reading, here or behind a URL, with an error that names it."""
+    if url := as_url(name):
+        return open_object(url)
     try:
         return open(name, "rb")
     except FileNotFoundError:

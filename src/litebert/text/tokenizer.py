@@ -27,6 +27,7 @@ from pathlib import Path
 import numpy as np
 
 from litebert.base.files import write_json
+from litebert.base.remote.folders import local_folder
 from litebert.text import normalization as normalizations
 from litebert.text.backend import Backend, Encoding, Offsets, SpecialIds, TokenizerKind
 from litebert.text.huggingface import tokenizer_config, tokenizer_json
@@ -146,9 +147,9 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
 
     Args:
         path: One of our folders, a Hugging Face folder, or a single file: a SentencePiece model,
-            vocab.txt, vocab.json (with merges.txt beside it) or tokenizer.json.
+            vocab.txt, vocab.json (with merges.txt beside it) or tokenizer.json; or a URL of these.
     """
-    return Tokenizer(*load_backend(Path(path)))
+    return Tokenizer(*load_backend(local_folder(path)))
 
 
 @dataclass(frozen=True)

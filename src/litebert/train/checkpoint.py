@@ -36,6 +36,7 @@ from litebert.base.files import (
 )
 from litebert.base.settings import Settings
 from litebert.model.folder import read_tensors, write_tensors
+from litebert.train.distributed import DistributedGroup
 from litebert.train.optimizer import optimizer_tensors, restore_optimizer
 
 WEIGHTS, OPTIMIZER, STATE = "weights.safetensors", "optimizer.safetensors", "state.json"
@@ -137,6 +138,22 @@ def restore(path: Path, module: nn.Module, optimizer: Optimizer) -> dict[str, An
     moments = {name: tensor.to(device) for name, tensor in read_tensors(path / OPTIMIZER).items()}
     restore_optimizer(optimizer, moments, str(path / OPTIMIZER))
     return read_state(path)
+
+
+def restore_everywhere(
+    group: DistributedGroup, found: Path | None, module: nn.Module, optimizer: Optimizer
+) -> dict[str, Any] | None:
+    """The same on every rank, with a checkpoint that the main rank alone can read, or with none."""
+    state = None
+    if group.is_main and found is not None:
+        state = restore(found, module, optimizer)
+    state = group.broadcast_object(state)
+    if state is not None and group.world_size > 1:
+        moments = group.broadcast_tensors(optimizer_tensors(optimizer))
+        if not group.is_main:
+            restore_optimizer(optimizer, moments, "rank 0")
+    group.broadcast_parameters(module)
+    return state
 
 
 @torch.no_grad()

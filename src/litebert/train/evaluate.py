@@ -17,6 +17,7 @@ from litebert.base.batches import Batch
 from litebert.base.errors import SettingsError
 from litebert.base.files import read_json
 from litebert.base.intervals import wilson
+from litebert.base.remote.folders import local_folder
 from litebert.base.runtime import Precision, default_device
 from litebert.configs.schema import Preset, PresetData
 from litebert.corpus.loader import LoaderSettings
@@ -36,7 +37,7 @@ from litebert.tasks.source import ExampleInput
 from litebert.train.distributed import DistributedGroup
 from litebert.train.held_out import evaluate_batches, held_out_batches
 from litebert.train.metrics import Sums
-from litebert.train.run_folder import GENERATOR, RUN
+from litebert.train.run_folder import CHECKPOINTS, GENERATOR, RUN
 
 MICRO_BATCH_TOKENS = 8192
 
@@ -150,7 +151,7 @@ def evaluate_held_out(
 
     Masking, length and input format are those of the run; ALBERT's, and 128 tokens, without one.
     """
-    folder, store = Path(folder), Store(corpus)
+    folder, store = local_folder(folder, leave_out=CHECKPOINTS), Store(corpus)
     if sequences < 1:
         raise SettingsError(f"--sequences {sequences}: at least one is needed")
     model = Model.load(find_model_folder(folder))

@@ -10,11 +10,21 @@ from typing import Any
 
 from litebert.base.budget import parse_budget
 from litebert.base.errors import SettingsError
+from litebert.base.files import check_writable, write_atomic
 from litebert.base.runtime import Precision, check_precision
 from litebert.configs.load import load_preset
 from litebert.configs.schema import Preset
 from litebert.corpus.store import open_store
-from litebert.planning.report import Plan, make_plan, spend
+from litebert.planning.cluster import (
+    Cluster,
+    ClusterPlan,
+    parse_flops,
+    parse_latency,
+    parse_network,
+    sizes,
+)
+from litebert.planning.picture import communication_picture
+from litebert.planning.report import Plan, make_plan, on_cluster, spend
 from litebert.train.speed import measure_speed
 
 
@@ -29,6 +39,14 @@ def plan(
     measure: bool = False,
     precision: Precision = "auto",
     checkpointing: bool = False,
+    devices: int = 1,
+    hosts: int = 1,
+    network: str | None = None,
+    latency: str = "50us",
+    flops: str | None = None,
+    price: float | None = None,
+    watts: float | None = None,
+    picture: str | Path | None = None,
 ) -> list[Plan]:
     """Say what training takes before you pay: parameters, FLOPs, memory, time.
 
@@ -36,6 +54,9 @@ def plan(
     --measure.
 
     Example: litebert plan albert-base bert-base --measure --budget 1Gtok
+
+    Example: litebert plan albert-xxlarge bert-large --devices 64 --hosts 8 --network 100Gbit
+    --flops 400T
 
     Args:
         presets: Presets by name, or TOML files of yours.
@@ -47,13 +68,23 @@ def plan(
         measure: Take real training steps for ten seconds each to learn the speed here.
         precision: bf16 or fp32; auto is as the preset says.
         checkpointing: Recompute activations in the backward pass: less memory, more time.
+        devices: How many devices share a step. Without a budget, the preset's own is planned.
+        hosts: How many hosts they are in.
+        network: Speed between two hosts, each way, as 100Gbit.
+        latency: Time from one host to another, as 50us or 10ms.
+        flops: What one device sustains a second, as 400T; with --measure, what this one does.
+        price: Of a device-hour, in any currency, for the cost of the run.
+        watts: Of a device with its share of the host, for the energy of the run.
+        picture: A PNG to draw: communication by the number of devices. Extra `plot`.
     """
+    cluster = _cluster(devices, hosts, network, latency, flops, price, watts, picture)
     allowance = None if budget is None else parse_budget(budget)
     stores = [corpus] if isinstance(corpus, str | Path) else list(corpus)
     if stores and allowance is None:
         raise SettingsError("--corpus: give a --budget, too, to learn how often it reads the text")
     text_tokens = open_store(*stores).training_tokens if stores else None
-    found = []
+    found: list[Plan] = []
+    lines: dict[str, list[ClusterPlan]] = {}
     for name in [presets] if isinstance(presets, str) else presets:
         settings = _with_changes(load_preset(name, overrides), precision, checkpointing)
         longest = settings.model.longest_sequence
@@ -64,13 +95,39 @@ def plan(
                 f"{name}: batch_size {size} and max_length {length} do not fit; batch_size is at "
                 f"least 1, max_length 8 to {longest} (model.max_position_embeddings)"
             )
-        made, speed = make_plan(name, settings, size, length), None
+        made, speed = make_plan(name, settings, size, length, devices), None
         if measure:
             print(f"measuring {name} ...", file=sys.stderr, flush=True)
             speed = measure_speed(settings, size, length)
         spending = None if allowance is None else spend(made, allowance, speed, text_tokens)
-        found.append(replace(made, speed=speed, budget=spending))
+        made = replace(made, speed=speed, budget=spending)
+        if cluster is not None:
+            whole = allowance or parse_budget(settings.budget)
+            made = replace(made, cluster=on_cluster(made, cluster, whole))
+            lines[name] = [on_cluster(made, each, whole) for each in sizes(cluster)]
+        found.append(made)
+    if picture is not None:
+        write_atomic(Path(picture), communication_picture(lines))
     return found
+
+
+def _cluster(
+    devices: int, hosts: int, network: str | None, latency: str, flops: str | None,
+    price: float | None, watts: float | None, picture: str | Path | None,
+) -> Cluster | None:  # fmt: skip
+    """The cluster that options describe, or none."""
+    if picture is not None:
+        check_writable(Path(picture))
+    cluster = Cluster(
+        devices, hosts, None if network is None else parse_network(network),
+        parse_latency(latency), None if flops is None else parse_flops(flops), price, watts,
+    )  # fmt: skip
+    if devices == 1 and flops is None:
+        for name, value in (("price", price), ("watts", watts), ("picture", picture)):
+            if value is not None:
+                raise SettingsError(f"--{name}: goes with --devices and --flops")
+        return None
+    return cluster
 
 
 def _with_changes(preset: Preset, precision: str, checkpointing: bool) -> Preset:

@@ -20,7 +20,10 @@ from torch.optim import Optimizer
 from litebert.base.budget import parse_budget
 from litebert.base.errors import SettingsError
 from litebert.base.files import lock_folder, sweep
+from litebert.base.processes import source_checksum
 from litebert.base.ragged import IntArray
+from litebert.base.remote.folders import local_folder
+from litebert.base.remote.mirror import Mirror
 from litebert.base.runtime import keep_freed_memory
 from litebert.base.settings import Tree, load_record, parse_overrides
 from litebert.configs.load import load_preset
@@ -43,7 +46,7 @@ from litebert.train.build import (
     open_start,
 )
 from litebert.train.callbacks import Callback, CallbackList, RunStarted
-from litebert.train.checkpoint import Checkpoints, restore
+from litebert.train.checkpoint import Checkpoints, restore_everywhere
 from litebert.train.distributed import DistributedGroup, join_group
 from litebert.train.health import HealthChecks, WarningsFile, few_pairs
 from litebert.train.held_out import evaluate_batches, held_out_batches, show_predictions
@@ -104,8 +107,8 @@ def pretrain(
     Args:
         preset: A shipped preset (litebert presets) or a TOML file of your own; "auto" chooses size,
             length, batch and learning rate for the budget and this machine's speed.
-        corpus: A store made by `litebert prepare`, or all its parts.
-        out: The run's folder; the same one resumes a run.
+        corpus: A store made by `litebert prepare`, or all its parts; also URLs of these.
+        out: The run's folder, or a URL (s3://…); the same one resumes a run.
         budget: How long: 30m (s, h, d), 200Mtok, 125000steps; else the preset's.
         start_from: Warm start: go on from a model folder, ours or Hugging Face's.
         overrides: Change settings, e.g. optimizer.learning_rate=5e-4.
@@ -123,7 +126,7 @@ def pretrain(
     folders = [corpus] if isinstance(corpus, str | Path) else list(corpus)
     keep_freed_memory()
     with ExitStack() as held:
-        group = held.enter_context(join_group())
+        group = held.enter_context(join_group(settings.distributed.timeout))
         should_stop = held.enter_context(stop_requests())
         heard = CallbackList(callbacks if group.is_main else ())
         if group.is_main:
@@ -136,24 +139,32 @@ def pretrain(
             settings = group.broadcast_object(chosen)
         if group.is_main and settings.log.tensorboard:
             heard.callbacks.append(held.enter_context(TensorBoardLogger()))
-        run = _Run(settings, changes, store, Path(out), group, clock, heard)
+        mirror = Mirror(out)
+        if group.is_main:
+            mirror.pull()
+        run = _Run(settings, changes, store, mirror, group, clock, heard)
         if group.is_main:
             make_folder(run.out)
             if not is_finished(run.out):  # which may lie on a disk that cannot be written
                 held.enter_context(lock_folder(run.out, "litebert pretrain"))
-        return run.go(Path(start_from) if start_from else None, should_stop)
+        start = local_folder(start_from, leave_out=CHECKPOINTS) if start_from else None
+        result = run.go(start, should_stop)
+        if group.is_main:
+            mirror.push()
+        return result
 
 
 class _Run:
     """One call of `pretrain`."""
 
     def __init__(
-        self, preset: Preset, changes: Tree, store: Store, out: Path, group: DistributedGroup,
+        self, preset: Preset, changes: Tree, store: Store, mirror: Mirror, group: DistributedGroup,
         clock: Clock, callbacks: Callback,
     ) -> None:  # fmt: skip
-        self.preset, self.changes, self.store, self.out = preset, changes, store, out
+        self.preset, self.changes, self.store = preset, changes, store
+        self.mirror, self.out = mirror, mirror.folder
         self.group, self.clock, self.callbacks = group, clock, callbacks
-        self.checkpoints = Checkpoints(out / CHECKPOINTS, preset.checkpoint.keep)
+        self.checkpoints = Checkpoints(self.out / CHECKPOINTS, preset.checkpoint.keep)
         self.unmeasured_said = False
         self.held_out: Sums | None = None  # of the last evaluation
         store.require_all_parts()
@@ -161,6 +172,10 @@ class _Run:
     def go(self, start_from: Path | None, should_stop: Callable[[], bool]) -> PretrainingResult:
         """Build, resume, train, save."""
         models = self._fit(start_from)
+        self.group.require_equal(
+            {"settings": self.preset.model_dump(mode="json"), "corpus": self.store.checksum,
+             "torch": torch.__version__, "litebert": source_checksum()}
+        )  # fmt: skip
         self.teaching = open_teaching(self.preset, self.store, self.group, self.out)
         run = self._open(start_from)
         if run["finished"]:
@@ -224,21 +239,18 @@ class _Run:
         return self.group.broadcast_object(run)
 
     def _resume(self, learner: Learner, optimizer: Optimizer) -> dict[str, Any] | None:
-        """Go back to the last good checkpoint, if there is one."""
-        found = self.group.broadcast_object(self._last_checkpoint())
-        state = None if found is None else restore(Path(found), learner, optimizer)
+        """Go back to the last good checkpoint, if there is one; the main rank alone reads it."""
+        found = self._last_checkpoint() if self.group.is_main else None
+        state = restore_everywhere(self.group, found, learner, optimizer)
         self.teaching.restore(state, self.callbacks.on_message)
         if state is not None:
             self._restore_threads(state)
         return state
 
-    def _last_checkpoint(self) -> str | None:
-        if not self.group.is_main:
-            return None
+    def _last_checkpoint(self) -> Path | None:
         for folder in (self.out, self.checkpoints.folder):
             sweep(folder)
-        found = self.checkpoints.last_good(self.callbacks.on_message)
-        return None if found is None else str(found)
+        return self.checkpoints.last_good(self.callbacks.on_message)
 
     def _restore_threads(self, state: dict[str, Any]) -> None:
         """Go on with the threads of before; say what else makes the last bits differ."""
@@ -288,9 +300,7 @@ class _Run:
             checkpoint=preset.checkpoint,
             log_every=preset.log.every,
             evaluate=lambda: self._evaluate(learner, optimizer, batches),
-            save=lambda now: self.checkpoints.save(
-                now["step"], learner, optimizer, {**now, **self._machine(), **self.teaching.state()}
-            ),
+            save=lambda now: self._save(learner, optimizer, now),
             should_stop=should_stop,
             reserved=_saving_seconds(learner),
             clock=self.clock,
@@ -298,6 +308,13 @@ class _Run:
         if state is not None:
             loop.restore(state)
         return loop
+
+    def _save(self, learner: Learner, optimizer: Optimizer, now: dict[str, Any]) -> None:
+        """A checkpoint; that of a remote run is on its way when this returns."""
+        self.checkpoints.save(
+            now["step"], learner, optimizer, {**now, **self._machine(), **self.teaching.state()}
+        )
+        self.mirror.push_later(self.callbacks.on_message)
 
     def _evaluate(
         self, learner: Learner, optimizer: Optimizer, batches: StagedBatches

@@ -26,7 +26,12 @@ from litebert.configs.schema import Preset
 
 RUN, CHECKPOINTS, GENERATOR = "run.json", "checkpoints", "generator"
 RUN_VERSION = 3
-MAY_CHANGE = ("title", "checkpoint", "log")  # settings that may change when a run is resumed
+MAY_CHANGE = (
+    "title",
+    "checkpoint",
+    "log",
+    "distributed",
+)  # settings that may change when a run is resumed
 
 
 def describe(

@@ -15,14 +15,25 @@ import dataclasses
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from litebert.base.errors import FileError, SettingsError
 from litebert.base.files import flush, sync, write_json, write_manifest
 from litebert.base.processes import cpu_count
-from litebert.corpus.preparing.staging import is_finished, staging, staging_folder
+from litebert.base.ray_tasks import parse_on
+from litebert.base.remote.folders import publish_folder
+from litebert.base.remote.urls import as_url
+from litebert.corpus.preparing.on_ray import FinishedPart, describe_task, make_parts
+from litebert.corpus.preparing.staging import (
+    is_finished,
+    is_published,
+    staging,
+    staging_folder,
+    working_folder,
+)
 from litebert.corpus.preparing.work_units import (
     PrepareSettings,
     WorkUnit,
@@ -84,6 +95,8 @@ def prepare(
     strip_markup: bool = False,
     on_error: str = "stop",
     part: str = "1/1",
+    parts: int | None = None,
+    on: str | None = None,
     num_workers: int | None = None,
     chunk_bytes: int = CHUNK_BYTES,
     on_progress: Callable[[PrepareProgress], None] = lambda progress: None,
@@ -100,9 +113,10 @@ def prepare(
 
     Args:
         inputs: Files, folders or globs (txt, jsonl, json, csv, tsv, parquet, WikiExtractor's; also
-            .gz, .xz, .zst), "-" for standard input, "hf:NAME" for a Hugging Face dataset.
-        tokenizer: A tokenizer's folder or model file.
-        out: The folder of the store to write.
+            .gz, .xz, .zst), also behind URLs (s3://, gs://, hdfs://, https://), "-" for standard
+            input, "hf:NAME" for a Hugging Face dataset.
+        tokenizer: A tokenizer's folder or model file, or a URL of these.
+        out: The folder of the store to write, or a URL (s3://…), to which it is uploaded whole.
         language: Language of the text, for sentence ends.
         format: "auto" (by name and beginning; .txt is paragraphs), "sentences" (one a line, blank
             line between documents), "paragraphs" (blank line between documents), "file" (the whole
@@ -115,6 +129,9 @@ def prepare(
         strip_markup: Take wiki and HTML markup out of the text ([[links]], &nbsp;, <br>, <ref>).
         on_error: "stop" at the first bad record, or "skip" and count them.
         part: Prepare only part I of N, e.g. "2/8"; `open_store` joins the parts.
+        parts: With `on`: into how many tasks the work is divided; by default four a processor.
+        on: "ray" (this machine) or "ray:ADDRESS": the nodes of a Ray cluster do the work, each some
+            parts of it. Inputs and `out` must be URLs or on a file system that all nodes share.
         num_workers: Processes; by default one a core.
         chunk_bytes: About how much text becomes one shard. All parts must agree on it.
         on_progress: Called with the progress whenever a shard is done.
@@ -124,32 +141,63 @@ def prepare(
                "drop_duplicates": drop_duplicates, "on_error": on_error,
                "strip_markup": strip_markup, "chunk_bytes": chunk_bytes,
                "drop": frozenset() if drop is None else read_drop_list(Path(drop))}  # fmt: skip
-    settings, out = PrepareSettings.build(options, "litebert prepare"), Path(out)
+    settings, place = PrepareSettings.build(options, "litebert prepare"), working_folder(out)
     check_language(language)
     number = parse_part(part)
     count = cpu_count() if num_workers is None else num_workers
+    _check_parts(number, parts, on)
     if count < 1:
         raise SettingsError(f"num_workers {count}: at least one must do the work")
-    progress = PrepareProgress()
-    with Workers(WorkerSetup(staging_folder(out), Path(tokenizer), settings), count) as workers:
+    progress, elsewhere = PrepareProgress(), []
+    with Workers(
+        WorkerSetup(staging_folder(place), tokenizer, settings), 1 if on else count
+    ) as workers:
         loaded = load_tokenizer(tokenizer)
         sources = find_sources(inputs, settings.format)
         for source in sources:
             check_source(source, settings)
         info = _describe(loaded, sources, settings, number)
         progress.bytes_total = _total_size(sources)
-        progress.already_there = is_finished(out, info, sources)
+        url = as_url(out)
+        published = url is not None and is_published(url, info)
+        if url and on:
+            shutil.rmtree(place, ignore_errors=True)  # without the shards, which are there
+        progress.already_there = published or is_finished(place, info, sources)
         if not progress.already_there:
+            place.parent.mkdir(parents=True, exist_ok=True) if url else None
             for remark in remarks_on(sources, settings):
                 say(remark)
-            with staging(out, info, sources, loaded) as folder:
-                units = _reading(work_units(sources, settings, number), progress)
-                for record in workers.make_shards(units, loaded):
+            with staging(place, info, sources, loaded) as folder:
+                if on is None:
+                    units = _reading(work_units(sources, settings, number), progress)
+                    records = workers.make_shards(units, loaded)
+                else:
+                    task = describe_task(sources, settings, tokenizer, out, info)
+                    records = _gather(make_parts(on, task, parts, folder), progress)
+                for record in records:
                     progress.add(record)
                     on_progress(progress)
-                _finish(folder, out, info)
-    shutil.rmtree(staging_folder(out), ignore_errors=True)
+                elsewhere = _finish(folder, place, info, shards_are_here=not (url and on))
+    if url and not published:
+        publish_folder(place, url, elsewhere)
+        shutil.rmtree(place)
+    shutil.rmtree(staging_folder(place), ignore_errors=True)
     return PreparedStore(Store([out]), progress)
+
+
+def _check_parts(part: tuple[int, int], parts: int | None, on: str | None) -> None:
+    if on is not None:
+        parse_on(on)
+    if on is not None and part != (1, 1):
+        raise SettingsError("--part and --on: a cluster makes all parts; give one of the two")
+    if parts is not None and (on is None or parts < 1):
+        raise SettingsError(f"--parts {parts}: goes with --on, and is at least 1; see also --part")
+
+
+def _gather(found: Iterable[FinishedPart], progress: PrepareProgress) -> Iterator[ShardRecord]:
+    for part in found:
+        progress.bytes_read = round(part.fraction * (progress.bytes_total or 0))
+        yield from part.records
 
 
 def _describe(
@@ -188,21 +236,29 @@ def _reading(units: Iterator[WorkUnit], progress: PrepareProgress) -> Iterator[W
         progress.bytes_read = unit.bytes_read
 
 
-def _finish(folder: Path, out: Path, info: StoreInfo) -> None:
-    """Write what ties the shards together, the manifest last, and put the store in place."""
+def _finish(folder: Path, out: Path, info: StoreInfo, *, shards_are_here: bool) -> list[str]:
+    """Write what ties the shards together, the manifest last, and put the store in place.
+
+    The names of shards that are not here, because others uploaded them.
+    """
     store, sums, shards = folder / "store", {}, {}
+    elsewhere: dict[str, dict[str, Any]] = {}
     for path in sorted((folder / "done").glob("*.json")):
         record = ShardRecord.read(path)
         shards[record.shard] = record.counts
         sums[f"{SHARDS}/{record.shard}"] = record.sha256
+        if not shards_are_here:
+            entry = {"bytes": record.size, "sha256": record.sha256}
+            elsewhere[f"{SHARDS}/{record.shard}"] = entry
     if not any(counts.documents for counts in shards.values()) and info.part == (1, 1):
         raise FileError("the inputs hold no text at all; there is nothing to prepare")
     for stray in set((store / SHARDS).iterdir()) - {store / SHARDS / name for name in shards}:
         stray.unlink()
     write_json(store / STORE, info.model_copy(update={"shards": shards}).model_dump(mode="json"))
-    write_manifest(store, sums)
+    write_manifest(store, sums, elsewhere)
     flush(store)
     if os.path.exists(out):
         out.rmdir()
     store.rename(out)
     sync(out.parent)
+    return list(elsewhere)

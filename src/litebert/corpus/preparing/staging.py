@@ -14,10 +14,22 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from litebert.base.errors import FileError, SettingsError
-from litebert.base.files import json_text, lock_folder, read_json, read_manifest, write_atomic
+from litebert.base.files import (
+    MANIFEST,
+    json_text,
+    lock_folder,
+    read_json,
+    read_manifest,
+    write_atomic,
+)
+from litebert.base.remote.cache import stand_in
+from litebert.base.remote.folders import check_absent, check_writable
+from litebert.base.remote.objects import object_at
+from litebert.base.remote.urls import as_url, join
 from litebert.base.settings import first_difference
 from litebert.corpus.store import SHARDS, STORE, TOKENIZER, Store, StoreInfo
 from litebert.reading.sources import Source
+from litebert.reading.streams import file_version
 from litebert.text.tokenizer import Tokenizer
 
 
@@ -28,24 +40,44 @@ def staging_folder(out: Path) -> Path:
     return out.with_name(out.name + ".partial")
 
 
+def working_folder(out: Path | str) -> Path:
+    """Where a store is put together: its own place, or of a URL one on this machine."""
+    url = as_url(out)
+    return Path(out) if url is None else stand_in("stores-to-be", url)
+
+
+def is_published(url: str, info: StoreInfo) -> bool:
+    """Whether the wanted store is at a URL already; anything else in its place is an error."""
+    if object_at(join(url, MANIFEST)) is None:
+        check_absent(url)
+        check_writable(url)
+        return False
+    _refuse_other(url, info)
+    return True
+
+
 def is_finished(out: Path, info: StoreInfo, sources: Sequence[Source]) -> bool:
     """Whether the wanted store is finished already; anything else in its place is an error."""
     if not os.path.lexists(out) or (os.path.isdir(out) and not any(out.iterdir())):
         return False
     if not os.path.exists(out / STORE):
         raise FileError(f"{out}: already exists and is no store; name another folder or remove it")
-    there = Store([out]).info.model_copy(update={"shards": {}})
-    if there != info:
-        raise FileError(
-            f"{out}: a store of other text or settings ({_difference(there, info)}); "
-            "name another folder or remove it first"
-        )
+    _refuse_other(out, info)
     if any(source.size is None for source in sources):
         raise FileError(f"{out}: already exists; name another folder or remove it first")
     for name, entry in read_manifest(out).items():
         if not os.path.isfile(out / name) or (out / name).stat().st_size != entry["bytes"]:
             raise FileError(f"{out / name}: missing or cut short; remove {out} to prepare it anew")
     return True
+
+
+def _refuse_other(out: Path | str, info: StoreInfo) -> None:
+    there = Store([out]).info.model_copy(update={"shards": {}})
+    if there != info:
+        raise FileError(
+            f"{out}: a store of other text or settings ({_difference(there, info)}); "
+            "name another folder or remove it first"
+        )
 
 
 def _difference(there: StoreInfo, wanted: StoreInfo) -> str:
@@ -97,5 +129,5 @@ def _check_plan(folder: Path, info: StoreInfo, sources: Sequence[Source]) -> Non
 
 
 def _last_change(source: Source) -> int | None:
-    """When a file was last written, in nanoseconds; None for what is not a file."""
-    return Path(source.name).stat().st_mtime_ns if source.size is not None else None
+    """When a file was last written, or which version it is; None for what is not a file."""
+    return file_version(source.name) if source.size is not None else None

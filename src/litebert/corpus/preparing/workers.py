@@ -33,7 +33,7 @@ class WorkerSetup:
     """What a worker needs to know beside the work unit."""
 
     staging: Path
-    tokenizer: Path
+    tokenizer: Path | str
     settings: PrepareSettings
 
 
@@ -48,6 +48,11 @@ class ShardRecord(Settings):
     messages: dict[str, str]
     seconds: dict[str, float] = Field(default_factory=dict)
     reused: bool = False
+
+    def note(self, staging: Path) -> None:
+        """Write that the shard is finished."""
+        written = self.model_dump_json(exclude={"seconds", "reused"}, indent=2)
+        write_atomic(_record_path(staging, self.shard), written.encode())
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -68,14 +73,13 @@ def make_shard(setup: WorkerSetup, tokenizer: Tokenizer, unit: WorkUnit) -> Shar
         messages=encoded.messages,
     )
     write_atomic(setup.staging / "store" / SHARDS / unit.shard, content)
-    written = record.model_dump_json(exclude={"seconds", "reused"}, indent=2)
-    write_atomic(_record_path(setup.staging, unit), written.encode())
+    record.note(setup.staging)
     seconds = {**encoded.seconds, "write": time.perf_counter() - began}
     return record.model_copy(update={"seconds": seconds})
 
 
-def _record_path(staging: Path, unit: WorkUnit) -> Path:
-    return staging / "done" / (unit.shard.removesuffix(".safetensors") + ".json")
+def _record_path(staging: Path, shard: str) -> Path:
+    return staging / "done" / (shard.removesuffix(".safetensors") + ".json")
 
 
 def _fingerprint(unit: WorkUnit) -> int:
@@ -88,7 +92,7 @@ def _fingerprint(unit: WorkUnit) -> int:
 
 def finished(staging: Path, unit: WorkUnit) -> ShardRecord | None:
     """The record of a work unit that was done before, if its shard is still there."""
-    path = _record_path(staging, unit)
+    path = _record_path(staging, unit.shard)
     shard = staging / "store" / SHARDS / unit.shard
     if not path.exists():
         return None

@@ -49,6 +49,8 @@ def read_window(
         raise SettingsError(f"{store.folders[0]}: has no window {number} of samples")
     order = _block_order(len(store.blocks), seed, copy)
     chosen = store.blocks[order[number * blocks : (number + 1) * blocks]]
+    following = store.blocks[order[(number + 1) * blocks : (number + 2) * blocks]]
+    store.fetch_ahead([*chosen[:, 0].tolist(), *following[:, 0].tolist()])
     parts = [_read_block(store, split, shard, block) for shard, block in chosen.tolist()]
     ids, sentences, documents, keys = map(np.concatenate, zip(*parts, strict=True))
     return Window(ids, offsets(sentences), offsets(documents), keys)

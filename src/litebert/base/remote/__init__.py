@@ -1,0 +1,1 @@
+"""Object stores and web servers: the one place that knows about URLs."""

@@ -1,0 +1,133 @@
+"""A run's folder behind a URL: worked on here, and brought there whenever something was saved.
+
+What changed is uploaded, manifests of folders after their other files and `run.json` last; what is
+gone here is removed there, manifests first. So a checkpoint or a model there has a manifest only
+while it is whole. A note of what was uploaded tells whether the folder here is the one that is
+there: if somebody else went on with the run meanwhile, or this machine never saw it, the folder
+there is fetched.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from litebert.base.errors import LitebertError
+from litebert.base.files import MANIFEST, json_text, write_atomic
+from litebert.base.remote.cache import stand_in
+from litebert.base.remote.folders import check_absent, check_writable, in_parallel
+from litebert.base.remote.objects import download, list_objects, object_at, remove, upload
+from litebert.base.remote.urls import as_url, join
+
+LAST = "run.json"
+NOTE = ".uploaded"
+_IGNORED = ("lock", NOTE)
+
+
+class Mirror:
+    """The folder of a run: a path, or a local stand-in for a URL."""
+
+    def __init__(self, out: Path | str) -> None:
+        self.url = as_url(out)
+        self.folder = Path(out) if self.url is None else stand_in("runs", self.url)
+        self._uploaded: dict[str, list[int]] = {}  # name -> size, time, version there
+        self._thread: threading.Thread | None = None
+        self._failure: LitebertError | None = None
+
+    def pull(self) -> None:
+        """Have here what is there."""
+        if self.url is None:
+            return
+        check_absent(self.url, overwrite=True)
+        check_writable(self.url)
+        prefix = f"{self.url}/"
+        there = {e.url.removeprefix(prefix): e.version for e in list_objects(self.url)}
+        note = self.folder / NOTE
+        if note.is_file():
+            self._uploaded = json.loads(note.read_text())
+        if there == {name: entry[2] for name, entry in self._uploaded.items()}:
+            return
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        self._uploaded = {}
+        if there:
+            url = self.url
+            in_parallel(lambda name: download(join(url, name), self.folder / name), there)
+            self._uploaded = {name: [*self._mark(name), there[name]] for name in there}
+        self._save_note()
+
+    def push(self) -> None:
+        """Bring what changed there; returns when it is there."""
+        self._wait()
+        if self.url is not None:
+            self._push()
+
+    def push_later(self, say: Callable[[str], None]) -> None:
+        """The same while other work goes on; a failure is said and tried again the next time."""
+        if self.url is None or (self._thread is not None and self._thread.is_alive()):
+            return  # the next one brings all of it
+        if self._failure is not None:
+            say(f"warning: {self._failure}; saved in {self.folder}, uploaded with the next")
+            self._failure = None
+        self._thread = threading.Thread(target=self._try, daemon=True)
+        self._thread.start()
+
+    def _try(self) -> None:
+        try:
+            self._push()
+        except LitebertError as error:
+            self._failure = error
+
+    def _wait(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _push(self) -> None:
+        assert self.url is not None
+        here: dict[str, list[int]] = {}
+        for name in self._names():
+            with suppress(FileNotFoundError):
+                here[name] = self._mark(name)
+        for name in sorted(self._uploaded.keys() - here.keys(), key=_order, reverse=True):
+            remove(join(self.url, name))
+            del self._uploaded[name]
+            self._save_note()
+        for name in sorted(here, key=_order):
+            if self._uploaded.get(name, [])[:2] != here[name]:
+                if not self._upload(name):
+                    continue
+                found = object_at(join(self.url, name))
+                self._uploaded[name] = [*here[name], found.version if found else 0]
+                self._save_note()
+
+    def _upload(self, name: str) -> bool:
+        """Upload a file; not one that is removed meanwhile, as old checkpoints are."""
+        path = self.folder / name
+        try:
+            upload(path, join(self.url or "", name))
+        except LitebertError:
+            if path.exists():
+                raise
+        return path.exists()
+
+    def _names(self) -> list[str]:
+        found = (p.relative_to(self.folder) for p in self.folder.rglob("*") if p.is_file())
+        visible = (p for p in found if not any(part.startswith(".") for part in p.parts))
+        return [path.as_posix() for path in visible if path.as_posix() not in _IGNORED]
+
+    def _mark(self, name: str) -> list[int]:
+        status = (self.folder / name).stat()
+        return [status.st_size, status.st_mtime_ns]
+
+    def _save_note(self) -> None:
+        write_atomic(self.folder / NOTE, json_text(self._uploaded).encode())
+
+
+def _order(name: str) -> tuple[int, str]:
+    """Files, then the manifests that speak of them, then what says that the run is finished."""
+    return (2 if name == LAST else int(Path(name).name == MANIFEST), name)
