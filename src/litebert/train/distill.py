@@ -24,7 +24,7 @@ from litebert.train.callbacks import Callback
 from litebert.train.pretrain import PretrainingResult, pretrain
 from litebert.train.teacher import same_tokens
 
-# Of the losses beside masked_lm; docs/log/distillation.md has the measurements.
+# Of the losses beside masked_lm. Guesses: docs/log/distillation.md says what was measured.
 WEIGHTS = {"relations": 1.0, "hidden_states": 1.0, "sentence_vectors": 10.0}
 
 

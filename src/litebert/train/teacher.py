@@ -1,9 +1,9 @@
 """The teacher at work: an encoder with packed weights that reads what the student learns from.
 
 Where both have one tokenizer it reads the student's tokens, unmasked. Else it reads their text:
-ids are decoded with the student's tokenizer and encoded with the teacher's, which costs tens of
-microseconds a sentence, little beside reading it; what the student's normalization took away
-(capitals, accents) the teacher does not see either.
+ids are decoded with the student's tokenizer and encoded with the teacher's, which costs about 120
+microseconds a sentence (docs/log/distillation.md), little beside reading it. What the student's
+normalization took away (capitals, accents) the teacher does not see either.
 
 Shapes: B sequences, N tokens, H units.
 """
