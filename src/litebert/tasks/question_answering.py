@@ -7,7 +7,6 @@ passage by the places of their tokens, never put together from tokens.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,6 +29,7 @@ from litebert.tasks.questions import (
     QuestionExample,
     gold_answers,
     is_squad,
+    nearest_sentence,
     questions_of,
     read_squad,
     write_predictions,
@@ -51,7 +51,6 @@ from litebert.tasks.task import Form, Outputs, Prediction, Scores, Task, TaskSet
 from litebert.text.tokenizer import Encoding, Tokenizer
 
 CANDIDATES = 20  # that a question keeps
-_SENTENCE = re.compile(r"\S.*?(?:[.!?](?=\s)|$)", re.DOTALL)
 ROUNDING = 0.01  # of odds, between precisions
 AT_CLS = (0, 0, 1)  # start, end, and that there is no answer in this window
 
@@ -386,14 +385,6 @@ def _target(
     if first < begin or last >= end or last < first:
         return AT_CLS
     return first - begin + before, last - begin + before, 0
-
-
-def nearest_sentence(question: str, passage: str) -> tuple[int, str]:
-    """The sentence of a passage that shares most words with a question, and where it begins."""
-    asked = set(normalize_answer(question).split())
-    sentences = [(found.start(), found[0].strip()) for found in _SENTENCE.finditer(passage)]
-    shared = [len(asked.intersection(normalize_answer(text).split())) for _, text in sentences]
-    return sentences[int(np.argmax(shared))] if sentences else (0, "")
 
 
 def _in_sequence(values: NDArray[Any], before: int) -> NDArray[Any]:

@@ -10,6 +10,7 @@ lists, `text` and `answer_start`), with or without its place; an empty list says
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 from litebert.base.errors import FormatError, SettingsError, did_you_mean
 from litebert.base.files import json_text, write_atomic
 from litebert.reading.tables import quoted_list
+from litebert.tasks.metrics.squad import normalize_answer
 from litebert.tasks.readers.column_mapping import ID, Role, role
 from litebert.tasks.readers.json_content import (
     NumberText,
@@ -30,6 +32,7 @@ from litebert.tasks.readers.json_content import (
 from litebert.tasks.readers.rows import Row, Table
 from litebert.tasks.readers.text_file import Say, quiet, read_text
 
+_SENTENCE = re.compile(r"\S.*?(?:[.!?](?=\s)|$)", re.DOTALL)
 VERSIONS = ("1.1", "2.0")
 PREDICTIONS = "predictions.json"
 NULL_ODDS = "null_odds.json"
@@ -324,3 +327,14 @@ def _place(text: str, start: int | None, passage: str, where: str, several: list
     if passage.find(text, place + 1) >= 0:
         several.append(f"{where}: the answer {quoted_list((text,))}")
     return Answer(text, place)
+
+
+def nearest_sentence(question: str, passage: str) -> tuple[int, str]:
+    """The sentence of a passage that shares most words with a question, and where it begins."""
+    asked = set(normalize_answer(question).split())
+    sentences = [(found.start(), found[0].strip()) for found in _SENTENCE.finditer(passage)]
+
+    def shared(sentence: tuple[int, str]) -> int:
+        return len(asked.intersection(normalize_answer(sentence[1]).split()))
+
+    return max(sentences, key=shared, default=(0, ""))

@@ -27,7 +27,7 @@ from litebert.base.remote.mirror import Mirror
 from litebert.base.runtime import keep_freed_memory
 from litebert.base.settings import Tree, load_record, parse_overrides
 from litebert.configs.load import load_preset
-from litebert.configs.schema import Preset
+from litebert.configs.schema import DistributedSettings, Preset
 from litebert.corpus.statistics import token_counts, unigram_loss
 from litebert.corpus.store import Store
 from litebert.model.model import Model
@@ -126,22 +126,23 @@ def pretrain(
     folders = [corpus] if isinstance(corpus, str | Path) else list(corpus)
     keep_freed_memory()
     with ExitStack() as held:
-        group = held.enter_context(join_group(settings.distributed.timeout))
+        distributed = DistributedSettings() if settings is None else settings.distributed
+        group = held.enter_context(join_group(distributed.timeout))
         should_stop = held.enter_context(stop_requests())
         heard = CallbackList(callbacks if group.is_main else ())
         if group.is_main:
             heard.callbacks += [HealthChecks(heard.on_message), WarningsFile(Path(out))]
         changes, store = parse_overrides(overrides), Store(folders)
-        if settings is None:
-            chosen = None
-            if group.is_main:
-                chosen = auto_preset(budget, store, Path(out), changes, heard.on_message)
-            settings = group.broadcast_object(chosen)
-        if group.is_main and settings.log.tensorboard:
-            heard.callbacks.append(held.enter_context(TensorBoardLogger()))
         mirror = Mirror(out)
         if group.is_main:
             mirror.pull()
+        if settings is None:
+            chosen = None
+            if group.is_main:
+                chosen = auto_preset(budget, store, mirror.folder, changes, heard.on_message)
+            settings = group.broadcast_object(chosen)
+        if group.is_main and settings.log.tensorboard:
+            heard.callbacks.append(held.enter_context(TensorBoardLogger()))
         run = _Run(settings, changes, store, mirror, group, clock, heard)
         if group.is_main:
             make_folder(run.out)
