@@ -23,7 +23,7 @@ from litebert.model.layout import State
 from litebert.model.model import Model
 from litebert.tasks.asked import fields_of, places, text_of
 from litebert.tasks.features import Features, Sequences, encode_all, entropy
-from litebert.tasks.metrics.squad import normalize_answer, score_questions, squad_v1, squad_v2
+from litebert.tasks.metrics.squad import score_questions, squad_v1, squad_v2
 from litebert.tasks.questions import (
     ROLES,
     QuestionExample,
