@@ -23,6 +23,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     found = start(folder, "--set", "header_seconds=1", "--set", "body_seconds=1")
     yield found
     assert found.stop() == 0
+    assert "Traceback" not in found.log, found.log[found.log.index("Traceback") :][:3000]
 
 
 @pytest.mark.parametrize("name", quick_attacks(0.0))
