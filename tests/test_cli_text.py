@@ -271,7 +271,7 @@ def test_a_store_of_another_tokenizer(
     shutil.copytree(store, mixed)
     shutil.rmtree(mixed / "tokenizer")
     other.save(mixed / "tokenizer")
-    with pytest.raises(litebert.LitebertError, match="not the tokenizer"):
+    with pytest.raises(litebert.LitebertError, match="not the one it was prepared with"):
         _ = litebert.open_store(mixed).tokenizer
 
 

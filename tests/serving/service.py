@@ -7,8 +7,9 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,22 @@ class Service:
     process: subprocess.Popen[str]
     port: int
     said: list[str]
-    log: str = ""  # what it said until it was stopped
+    lines: list[str] = field(default_factory=list)  # its log, as far as it has been read
+
+    def __post_init__(self) -> None:
+        # A pipe that nobody reads is full at 64 kB, and then the service waits, as it must.
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        with self.process.stderr as stream:
+            self.lines.extend(stream)
+
+    @property
+    def log(self) -> str:
+        """What it said until now."""
+        return "".join(self.lines)
 
     def request(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
@@ -74,10 +90,9 @@ class Service:
     def stop(self) -> int:
         """SIGTERM, and the exit code."""
         self.process.terminate()
-        assert self.process.stderr is not None
-        self.log = self.process.stderr.read()
-        self.process.stderr.close()
-        return self.process.wait(timeout=30)
+        code = self.process.wait(timeout=30)
+        self.reader.join(timeout=30)
+        return code
 
 
 def start(*arguments: str | Path) -> Service:

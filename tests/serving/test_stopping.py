@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import signal
 import subprocess
 import sys
 import threading
@@ -42,8 +41,8 @@ def test_warming_up_and_stopping_under_load(tmp_path: Path) -> None:
     status, answer, headers = service.request("POST", "/v1/models/m/predict", body)
     assert (status, headers["retry-after"]) == (503, "2"), answer
     (tmp_path / "warm").touch()
-    assert service.process.stderr is not None
-    assert any(line.startswith("ready:") for line in iter(service.process.stderr.readline, ""))
+    while not any(line.startswith("ready:") for line in service.lines):
+        time.sleep(0.01)
     assert _status(service, "GET", "/health/ready") == 200
     assert service.request("POST", "/v1/models/m/predict", body)[0] == 200
     _stop_under_load(service)
@@ -55,10 +54,8 @@ def _stop_under_load(service: Service) -> None:
         client.start()
     while min(len(client.answers) for client in clients) < 3:
         time.sleep(0.01)
-    service.process.send_signal(signal.SIGTERM)
-    assert service.process.stderr is not None
-    lines = [json.loads(line) for line in service.process.stderr.read().splitlines() if "{" in line]
-    assert service.process.wait(30) == 0
+    assert service.stop() == 0
+    lines = [json.loads(line) for line in service.lines if line.startswith("{")]
     for client in clients:
         client.join(30)
     received = {key: value for client in clients for key, value in client.answers.items()}

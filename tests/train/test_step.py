@@ -116,7 +116,7 @@ def over_ranks(preset: Preset, shares: list[Batch]) -> tuple[float, Tensor]:
     learner = stepper(preset, DistributedGroup()).learner
     totals = [float(sum(row)) for row in zip(*map(learner.counts, shares), strict=True)]
     steps = [
-        stepper(preset, Rank(rank, len(shares), CPU, totals)) for rank in range(len(shares))
+        stepper(preset, Rank(rank, len(shares), CPU, totals=totals)) for rank in range(len(shares))
     ]  # fmt: skip
     results = [step(s, 0, 0.0) for step, s in zip(steps, shares, strict=True)]
     losses = [loss_of(learner, result) for result in results]

@@ -216,8 +216,7 @@ class _VocabularyLoss(torch.autograd.Function):
     def backward(  # type: ignore[override]
         ctx: Any, grad_loss: Tensor, _correct: Tensor, _sampled: Tensor
     ) -> tuple[Tensor | None, ...]:
-        # In place: there is no second backward pass, which autograd would refuse after this.
-        return *(grad.mul_(grad_loss) for grad in ctx.saved_tensors), None, None, None
+        return *(grad * grad_loss for grad in ctx.saved_tensors), None, None, None
 
 
 def _add_product(total: Tensor, a: Tensor, b: Tensor) -> None:
