@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +9,7 @@ import numpy as np
 import pytest
 
 import litebert
-from tests.serving.service import LABELS, Service
+from tests.serving.service import Service
 from tests.tasks.small import sentence
 
 TEXTS = [sentence(number, 6) for number in range(3)]
@@ -40,37 +36,6 @@ def test_openai(service: Service, vectors: Any) -> None:
     with pytest.raises(openai.UnprocessableEntityError, match="dimensions"):
         client.embeddings.create(model="tuned", input="w1q", dimensions=7)
     client.close()
-
-
-HUGGING_FACE = """
-import json, sys
-from huggingface_hub import InferenceClient
-
-address, *texts = sys.argv[1:]
-vectors = InferenceClient(f"{address}/embed").feature_extraction(texts[0], normalize=False)
-scores = InferenceClient(f"{address}/predict").text_classification(texts[0])
-near = InferenceClient(f"{address}/similarity").sentence_similarity(texts[0], texts)
-print(json.dumps([vectors.tolist(), [[one.label, one.score] for one in scores], near]))
-"""
-
-
-def test_huggingface_hub(service: Service, vectors: Any) -> None:
-    """text-embeddings-inference's routes: the client posts to the address that it is given.
-
-    In a process of its own, as this one has told the library that it is offline.
-    """
-    pytest.importorskip("huggingface_hub")
-    environment = {name: v for name, v in os.environ.items() if name != "HF_HUB_OFFLINE"}
-    found = subprocess.run(
-        [sys.executable, "-c", HUGGING_FACE, f"http://127.0.0.1:{service.port}", *TEXTS],
-        env=environment, capture_output=True, text=True,
-    )  # fmt: skip
-    assert found.returncode == 0, found.stderr
-    embedded, scores, near = json.loads(found.stdout)
-    np.testing.assert_allclose(embedded, vectors["tuned"][:1], atol=1e-5)
-    assert {label for label, _ in scores} == set(LABELS)
-    assert scores[0][1] >= scores[1][1]
-    assert near[0] == pytest.approx(1, abs=1e-5)
 
 
 def test_plain_requests(service: Service, vectors: Any) -> None:
