@@ -234,7 +234,7 @@ def test_dropout_is_a_function_of_seed_step_rank_and_part(store: Store) -> None:
 
     def gradient(number: int, rank: int = 0, noise: int = 0) -> Tensor:
         counts = [float(n) for n in stepper(preset, DistributedGroup()).learner.counts(batch)]
-        step = stepper(preset, Rank(rank, 2, CPU, counts))
+        step = stepper(preset, Rank(rank, 2, CPU, totals=counts))
         torch.manual_seed(noise)
         step(batch, number, 0.0)
         return step.gradients.values.clone()
