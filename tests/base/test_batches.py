@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from litebert.base.batches import Batch, bucket_by_length, concatenate, split_by_tokens, take
+from litebert.base.batches import (
+    Batch,
+    bucket_by_length,
+    concatenate,
+    split_by_tokens,
+    split_evenly,
+    take,
+)
 from litebert.base.ragged import offsets, positions_within, ranges, row_ids
 
 LENGTHS = st.lists(st.integers(0, 9), max_size=12)
@@ -68,6 +75,21 @@ def test_taking_keeps_what_belongs_to_a_sequence() -> None:
         assert (one.positions + start).tolist() == batch.positions[masked].tolist()
         assert one.targets.tolist() == batch.targets[masked].tolist()
     assert len(take(batch, [])) == 0
+
+
+@pytest.mark.parametrize("group_size", [1, 3])
+@pytest.mark.parametrize("parts", [1, 2, 3, 50])
+def test_even_parts_keep_groups_and_differ_by_one_group_at_most(
+    group_size: int, parts: int
+) -> None:
+    batch = make_batch(2, 10, group_size)
+    pieces = split_evenly(batch, parts)
+    assert_equal(concatenate(pieces), batch)
+    assert 0 < len(pieces) <= parts
+    assert all(len(piece) and len(piece) % group_size == 0 for piece in pieces)
+    longest = int(batch.group_lengths.max())
+    fair = len(batch.ids) / parts
+    assert all(len(piece.ids) <= fair + longest for piece in pieces)
 
 
 @pytest.mark.parametrize("group_size", [1, 3])

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from litebert.base.batches import Batch, split_by_tokens
+from litebert.base.batches import Batch, concatenate, split_by_tokens
 from litebert.configs.schema import Preset
 from litebert.corpus.loader import Loader
 from litebert.corpus.store import Store
@@ -26,6 +26,7 @@ from litebert.train.distributed import CPU, DistributedGroup
 from litebert.train.optimizer import build_optimizer
 from litebert.train.stages import resolve_stages
 from litebert.train.step import StepResult, TrainingStep
+from litebert.train.threads import Threads, threads_for
 from tests.train.runs import small, write_store
 
 SEQUENCES = 32
@@ -111,6 +112,14 @@ def in_parts(preset: Preset, batch: Batch, parts: int) -> tuple[float, Tensor]:
     return loss_of(step.learner, result), step.gradients.values.clone()
 
 
+def on_threads(preset: Preset, batch: Batch, threads: int) -> tuple[float, Tensor]:
+    """The same, each thread a part."""
+    step = stepper(preset, DistributedGroup())
+    step.threads = Threads(threads, fewest_tokens=1)
+    result = step(batch, 0, 0.0)
+    return loss_of(step.learner, result), step.gradients.values.clone()
+
+
 def over_ranks(preset: Preset, shares: list[Batch]) -> tuple[float, Tensor]:
     """The same, each rank its share, added up."""
     learner = stepper(preset, DistributedGroup()).learner
@@ -167,13 +176,14 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "change"), CASES)
-def test_parts_and_ranks_change_nothing(name: str, change: Change, store: Store) -> None:
+def test_parts_threads_and_ranks_change_nothing(name: str, change: Change, store: Store) -> None:
     preset = still(name, store)
     batch = change(a_batch(preset, store))
     assert len(batch) == SEQUENCES
     once = whole(preset, batch)
     assert once[1].norm() > 0
     assert_near(in_parts(preset, batch, 4), once)
+    assert_near(on_threads(preset, batch, 3), once)
     assert_near(over_ranks(preset, halves(batch)), once)
 
 
@@ -242,6 +252,45 @@ def test_dropout_is_a_function_of_seed_step_rank_and_part(store: Store) -> None:
     assert torch.equal(gradient(3), gradient(3, noise=99))
     assert not torch.equal(gradient(3), gradient(4))
     assert not torch.equal(gradient(3), gradient(3, rank=1))
+
+
+def test_threads_repeat_to_the_bit_and_draw_apart(store: Store) -> None:
+    preset = fit_to_corpus(small("albert-base", data={"batch_size": 8}), store)
+    batch = a_batch(preset, store)
+    twins = concatenate([batch, batch])  # both parts are the same text
+    first, second = (on_threads(preset, twins, 2) for _ in range(2))
+    assert torch.equal(first[1], second[1])
+    seen: list[float] = []
+    step = stepper(preset, DistributedGroup())
+    step.threads = Threads(2, fewest_tokens=1)
+    step.learner.register_forward_hook(lambda *found: seen.append(found[-1][0].loss.item()))
+    step(twins, 0, 0.0)
+    assert len(set(seen)) == 2
+
+
+def test_an_error_of_a_thread_is_raised(store: Store) -> None:
+    preset = still("albert-base", store)
+    step = stepper(preset, DistributedGroup())
+    step.threads = Threads(2, fewest_tokens=1)
+
+    def fail(*_: object) -> None:
+        raise MemoryError("no more")
+
+    step.learner.register_forward_pre_hook(fail)
+    with pytest.raises(MemoryError, match="no more"):
+        step(a_batch(preset, store), 0, 0.0)
+
+
+def test_one_thread_where_parts_would_not_pay(store: Store) -> None:
+    learner = build_learner(still("albert-base", store), CPU, (None, None), print)
+    try:
+        torch.set_num_threads(2)
+        assert [threads_for(learner, CPU).parts(n) for n in (100, 512, 10**6)] == [1, 2, 2]
+        assert threads_for(learner, torch.device("meta")).most == 1
+        learner.model.encoder.checkpointing = True
+        assert threads_for(learner, CPU).most == 1
+    finally:
+        torch.set_num_threads(1)
 
 
 def test_gradients_are_clipped_by_their_common_norm(store: Store) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,15 @@ def split_by_tokens(batch: Batch, max_tokens: int) -> list[Batch]:
             first, held = group * step, 0
         held += length
     return [*parts, batch.slice(first, len(batch))] if len(batch) else []
+
+
+def split_evenly(batch: Batch, parts: int) -> list[Batch]:
+    """A batch in at most so many parts of about equally many tokens, none of them empty."""
+    ends = np.cumsum(batch.group_lengths)
+    wanted = np.arange(1, parts) * len(batch.ids) / parts
+    cuts = np.searchsorted(ends - batch.group_lengths / 2, wanted) * batch.group_size
+    edges = np.unique([0, *cuts.tolist(), len(batch)]).tolist()
+    return [batch.slice(first, last) for first, last in pairwise(edges)]
 
 
 def bucket_by_length(

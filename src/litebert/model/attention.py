@@ -22,6 +22,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from litebert.model.dropout import dropout as drop
+
 LONGEST_FOR_PRODUCTS = {torch.bfloat16: 256}  # beyond, products gain little and hold T x T values
 LONGEST_OTHERWISE = 128
 
@@ -76,7 +78,7 @@ def _by_products(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: 
     scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)
     if mask is not None:
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    return F.dropout(scores.softmax(-1), dropout) @ v
+    return drop(scores.softmax(-1), dropout) @ v
 
 
 class _Products(torch.autograd.Function):

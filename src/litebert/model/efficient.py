@@ -21,6 +21,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from litebert.model.dropout import dropout as drop
+from litebert.model.dropout import kept as draw_kept
+
 SLICE = 256  # masked tokens whose logits exist at one time
 CACHED_VALUES = 2**16  # a quarter megabyte of fp32: what several operations in a row go over
 GELU_LINEAR = 2 * math.sqrt(2 / math.pi)  # of the tanh form: see _gelu_argument
@@ -107,7 +110,7 @@ def norm_feed_forward(
     """u + Dropout(outer(activation(inner(u)))), u = norm(x): keeps 5H values a token, not 10H."""
     if not torch.is_grad_enabled():
         u_NH = norm(x_NH)
-        return u_NH + F.dropout(outer(_activate(inner(u_NH), activation)), dropout)
+        return u_NH + drop(outer(_activate(inner(u_NH), activation)), dropout)
     weights = (norm.weight, norm.bias, inner.weight, inner.bias, outer.weight, outer.bias)
     result: Any = _NormFeedForward.apply(x_NH, *weights, norm.eps, activation, dropout)
     return result
@@ -130,7 +133,7 @@ class _NormFeedForward(torch.autograd.Function):
             else:
                 y = torch.addmm(b2.to(low), activated, w2.to(low).t())
                 if dropout:
-                    kept = torch.empty_like(y, dtype=torch.bool).bernoulli_(1 - dropout)
+                    kept = draw_kept(y, dropout).bool()  # a byte a value
                     y = y.mul_(kept).div_(1 - dropout)
                 result = u.add_(y)
         ctx.save_for_backward(x, mean, rstd, gain, shift, w1, w2, a, kept)

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from litebert.base.errors import SettingsError
 from litebert.model.config import EncoderConfig, group_of_layer
+from litebert.model.dropout import dropout
 from litebert.model.layers import Attention, FeedForward, block
 from litebert.model.layout import Layout, Packed, Padded, State
 
@@ -40,7 +40,7 @@ class Embeddings(nn.Module):
         # One token in many has another segment than 0, so a row is cheaper than a look-up.
         segment = self.segment.weight[0] if segments is None else self.segment(segments)
         x = self.norm(self.token(ids) + self.position(positions) + segment)
-        return F.dropout(x, self.config.hidden_dropout_prob, self.training)
+        return dropout(x, self.config.hidden_dropout_prob if self.training else 0.0)
 
 
 class Encoder(nn.Module):

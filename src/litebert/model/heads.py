@@ -22,6 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from litebert.model.config import EncoderConfig
+from litebert.model.dropout import dropout
 from litebert.model.efficient import activate, sampled_vocabulary_loss, vocabulary_loss
 from litebert.model.layout import State
 
@@ -193,7 +194,7 @@ class TokenClassificationHead(Head):
         self.dense = nn.Linear(inputs * config.hidden_size, outputs)
 
     def forward(self, state: State) -> Tensor:
-        return self.dense(F.dropout(self.features(state), self.dropout, self.training))
+        return self.dense(dropout(self.features(state), self.dropout if self.training else 0.0))
 
     def features(self, state: State) -> Tensor:
         return state.x_NH
@@ -284,7 +285,7 @@ class ConditionalSpanHead(Head):
             end = end.masked_fill(~allowed_BT, NEVER)
         summary_BH = torch.einsum("bt,bth->bh", probability_BT, x_BTH)
         hidden = torch.tanh(self.answerable_hidden(torch.cat([summary_BH, x_BTH[:, 0]], -1)))
-        hidden = F.dropout(hidden, self.dropout, self.training)
+        hidden = dropout(hidden, self.dropout if self.training else 0.0)
         return ConditionalSpan(start_BT, end, best, self.answerable(hidden).squeeze(-1))
 
     def _end(self, tokens: Tensor, start: Tensor) -> Tensor:

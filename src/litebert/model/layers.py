@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from litebert.model.config import EncoderConfig
+from litebert.model.dropout import dropout as drop
 from litebert.model.efficient import norm_feed_forward
 from litebert.model.layout import Layout
 
@@ -73,6 +74,6 @@ def block(
     matter to attention; their places hold zeros.
     """
     residual = x_NH if read_R is None else x_NH.index_select(0, read_R)
-    attended = F.dropout(attention(x_NH, layout, read_R, residual), dropout).add_(residual)
+    attended = drop(attention(x_NH, layout, read_R, residual), dropout).add_(residual)
     result = feed_forward.norm(feed_forward(attended, attention.norm, dropout))
     return result if read_R is None else result.new_zeros(x_NH.shape).index_copy(0, read_R, result)

@@ -7,6 +7,8 @@ all ranks know the same numbers after every step.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -22,7 +24,7 @@ class Gradients:
         first = parameters[0]
         self.flat = torch.zeros(sum(sizes) + extra, dtype=first.dtype, device=first.device)
         self.values, self.sums = self.flat[: sum(sizes)], self.flat[sum(sizes) :]
-        start = 0
+        self.parameters, start = parameters, 0
         for parameter, size in zip(parameters, sizes, strict=True):
             view = self.flat[start : start + parameter.numel()]
             parameter.grad = view.view_as(parameter)
@@ -31,6 +33,20 @@ class Gradients:
     def clear(self) -> None:
         """Before a step."""
         self.flat.zero_()
+
+    def of(self, loss: Tensor) -> list[Tensor | None]:
+        """The gradients of a loss by themselves; `add` adds them."""
+        if not loss.requires_grad:
+            return [None for _ in self.parameters]
+        return list(torch.autograd.grad(loss, self.parameters, allow_unused=True))
+
+    def add(self, gradients: Sequence[Tensor | None]) -> None:
+        """Add what `of` gave."""
+        known = [
+            (p.grad, g) for p, g in zip(self.parameters, gradients, strict=True) if g is not None
+        ]
+        if known:
+            torch._foreach_add_([total for total, _ in known], [one for _, one in known])
 
     def norm(self) -> Tensor:
         """Of all gradients together."""

@@ -1,8 +1,8 @@
 """One training step: micro-batches forward and backward, all-reduce, clipping, the update.
 
-Losses are divided by counts of the whole global batch before the backward pass, so accumulation and
-ranks change nothing but the order of additions. Dropout is seeded by (seed, step, rank,
-micro-batch): there is no random state to lose.
+Losses are divided by counts of the whole global batch before the backward pass, so accumulation,
+threads and ranks change nothing but the order of additions. Dropout is seeded by (seed, step, rank,
+micro-batch, part of it): there is no random state to lose.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from litebert.base.batches import Batch, split_by_tokens
+from litebert.base.batches import Batch, split_by_tokens, split_evenly
 from litebert.base.randomness import Purpose, random_bits
 from litebert.base.runtime import Precision, autocast
+from litebert.model.dropout import drawing_from
 from litebert.model.inputs import to_inputs
 from litebert.objectives.learner import Learner
 from litebert.train.averaging import update_averages
@@ -25,6 +27,7 @@ from litebert.train.distributed import DistributedGroup
 from litebert.train.gradients import Gradients
 from litebert.train.metrics import Sums, term_values
 from litebert.train.optimizer import set_learning_rate
+from litebert.train.threads import threads_for
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class TrainingStep:
         self.precision: Precision = precision
         self.sums = Sums.of(learner.objectives)
         self.gradients = Gradients(learner, self.sums.width)
+        self.threads = threads_for(learner, group.device)
 
     def __call__(
         self, batch: Batch, number: int, learning_rate: float, depth: int | None = None,
@@ -61,8 +65,7 @@ class TrainingStep:
         counts, scalars = totals[: len(counts)], totals[len(counts) :]
         self.gradients.clear()
         for place, part in enumerate(split_by_tokens(batch, self.micro_batch_tokens)):
-            self._seed_dropout(number, place)
-            self._accumulate(part, counts, depth)
+            self._accumulate(part, (number, place), counts, depth)
         self.group.all_reduce(self.gradients.flat)
         sums = Sums(self.sums.counters, counts, self.gradients.sums.tolist())
         norm = self.gradients.norm().item()
@@ -75,11 +78,43 @@ class TrainingStep:
             update_averages(self.optimizer)
         return StepResult(sums, list(scalars), norm, applied)
 
-    def _seed_dropout(self, number: int, place: int) -> None:
-        bits = int(random_bits(Purpose.DROPOUT, self.seed, number, self.group.rank, place))
-        torch.manual_seed(bits >> 1)
+    def _accumulate(
+        self, part: Batch, name: tuple[int, int], counts: Sequence[float], depth: int | None
+    ) -> None:
+        """Add the gradients and sums of a micro-batch, which is named by step and place."""
+        pieces = split_evenly(part, self.threads.parts(len(part.ids)))
+        if len(pieces) > 1:
+            work = [
+                partial(self._gradients, piece, (*name, place), counts, depth)
+                for place, piece in enumerate(pieces)
+            ]
+            for gradients, sums in self.threads.run(work):
+                self.gradients.add(gradients)
+                self.gradients.sums += sums
+            return
+        torch.manual_seed(self._dropout_seed(*name))
+        loss, sums = self._loss(part, counts, depth)
+        if loss.requires_grad:
+            loss.backward()
+        self.gradients.sums += sums
 
-    def _accumulate(self, part: Batch, counts: Sequence[float], depth: int | None) -> None:
+    def _gradients(
+        self, piece: Batch, name: tuple[int, ...], counts: Sequence[float], depth: int | None
+    ) -> tuple[list[Tensor | None], Tensor]:
+        """What a thread finds for its part of a micro-batch."""
+        with drawing_from(self._dropout_seed(*name)):
+            loss, sums = self._loss(piece, counts, depth)
+        return self.gradients.of(loss), sums
+
+    def _dropout_seed(self, *name: int) -> int:
+        return (
+            int(random_bits(Purpose.DROPOUT, self.seed, name[0], self.group.rank, *name[1:])) >> 1
+        )
+
+    def _loss(
+        self, part: Batch, counts: Sequence[float], depth: int | None
+    ) -> tuple[Tensor, Tensor]:
+        """The loss of some sequences, as part of the whole batch's, and what is summed of it."""
         inputs = to_inputs(part, self.group.device)
         with autocast(self.precision, self.group.device):
             terms = self.learner(inputs, depth)
@@ -87,9 +122,5 @@ class TrainingStep:
         for objective, term, count in zip(self.learner.objectives, terms, counts, strict=True):
             if count:
                 loss = loss + term.loss * (objective.weight / (count + objective.count_offset))
-        if loss.requires_grad:
-            loss.backward()
         values = [value for term in terms for value in term_values(term)]
-        self.gradients.sums += torch.stack(
-            [value.detach().to(self.gradients.sums) for value in values]
-        )
+        return loss, torch.stack([value.detach().to(self.gradients.sums) for value in values])
