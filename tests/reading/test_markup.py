@@ -55,6 +55,21 @@ def test_markup(text: str, stripped: str | None) -> None:
     assert not find_markup(strip_markup(text))
 
 
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("a<ref name=x/>b<ref>c</ref>d", "abd"),
+        ("a<REF name='x'>b</ref >c</ref>d", "acd"),
+        ("a<ref>b<math>c</ref>d</math>e", "ade"),
+        ("a<!-- b -->c<!-- d", "ac<!-- d"),
+        ("a<ref>" + "b" * 30_000 + "</ref>c", "a" + "b" * 30_000 + "c"),
+        ("a<!--" + "b" * 30_000 + "-->c<!--d-->e", "a<!--" + "b" * 30_000 + "-->ce"),
+    ],
+)
+def test_elements_go_with_what_they_hold(text: str, left: str) -> None:
+    assert strip_markup(text) == left
+
+
 def test_a_text_of_opening_tags_takes_no_time() -> None:
     assert strip_markup("<ref>" * 20_000) == ""
     strip_markup("[[" * 20_000 + "{{" * 20_000 + "<!--" * 1000)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -29,11 +30,9 @@ _FOUND = re.compile(
     rf"\[\[[^\[\]\n]+\]\]|\{{\{{[^{{}}\n]+\}}\}}|{_ENTITY}|{_TAG}|'''|__[A-Z]{{5,}}__",
     re.IGNORECASE,
 )
-# Bounded: a hostile text of nothing but opening tags must not be searched to its end for each.
-_COMMENT = re.compile(r"<!--.{0,20000}?-->", re.DOTALL)
-_ELEMENT = re.compile(
-    rf"<({_WHOLE}){_ATTRIBUTES}(?:/>|(?<!/)>.{{0,20000}}?</\1\s*>)", re.DOTALL | re.IGNORECASE
-)
+_OPENING = re.compile(rf"<({_WHOLE}){_ATTRIBUTES}/?>", re.IGNORECASE)
+_CLOSING = re.compile(rf"</({_WHOLE})\s*>", re.IGNORECASE)
+_LONGEST_ELEMENT = 20_000  # characters; what closes later was left open by mistake
 _BREAK = re.compile(rf"<(?:br|hr|p|div|li|tr){_ATTRIBUTES}/?>", re.IGNORECASE)
 _ANY_TAG = re.compile(_TAG, re.IGNORECASE)
 _TEMPLATE = re.compile(r"\{\{[^{}]*\}\}")
@@ -74,8 +73,41 @@ def strip_markup(text: str) -> str:
 
 
 def _without_tags(text: str) -> str:
-    text = _ELEMENT.sub("", _COMMENT.sub("", text))
+    text = _without_elements(_without_comments(text))
     return _ANY_TAG.sub("", _BREAK.sub("\n", text))
+
+
+def _without_comments(text: str) -> str:
+    kept, position = [], 0
+    while (start := text.find("<!--", position)) >= 0:
+        end = text.find("-->", start + 4)
+        if end < 0:  # nor does any later one end
+            break
+        closed = end - start <= _LONGEST_ELEMENT
+        kept.append(text[position : start if closed else start + 4])
+        position = end + 3 if closed else start + 4
+    return "".join([*kept, text[position:]])
+
+
+def _without_elements(text: str) -> str:
+    """Without references, formulas and the like. Each tag is looked at once, however many open."""
+    closings: dict[str, list[tuple[int, int]]] = {}
+    for closing in _CLOSING.finditer(text):
+        closings.setdefault(closing[1].lower(), []).append(closing.span())
+    kept, position = [], 0
+    for opening in _OPENING.finditer(text):
+        if opening.start() < position:
+            continue
+        end = opening.end()
+        if not opening[0].endswith("/>"):
+            ends = closings.get(opening[1].lower(), [])
+            place = bisect_left(ends, (end, end))
+            if place == len(ends) or ends[place][0] - end > _LONGEST_ELEMENT:
+                continue
+            end = ends[place][1]
+        kept.append(text[position : opening.start()])
+        position = end
+    return "".join([*kept, text[position:]])
 
 
 @dataclass(frozen=True)
