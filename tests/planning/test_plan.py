@@ -56,6 +56,7 @@ def test_every_small_preset_takes_a_falling_step(name: str) -> None:
     if family == "electra":
         overrides += ["generator.hidden_size=16", "generator.num_attention_heads=1"]
     training = SyntheticTraining(load_preset(name, overrides), batch_size=2, max_length=16)
+    training.batches = training.batches[:1]
     losses = [total_loss(training) for _ in range(3)]
     assert losses[2] < losses[0]
 

@@ -112,10 +112,17 @@ def in_parts(preset: Preset, batch: Batch, parts: int) -> tuple[float, Tensor]:
     return loss_of(step.learner, result), step.gradients.values.clone()
 
 
+class Dividing(Threads):
+    """Threads that divide even the smallest batch."""
+
+    def parts(self, tokens: int) -> int:
+        return self.most
+
+
 def on_threads(preset: Preset, batch: Batch, threads: int) -> tuple[float, Tensor]:
     """The same, each thread a part."""
     step = stepper(preset, DistributedGroup())
-    step.threads = Threads(threads, fewest_tokens=1)
+    step.threads = Dividing(0, threads)
     result = step(batch, 0, 0.0)
     return loss_of(step.learner, result), step.gradients.values.clone()
 
@@ -262,7 +269,7 @@ def test_threads_repeat_to_the_bit_and_draw_apart(store: Store) -> None:
     assert torch.equal(first[1], second[1])
     seen: list[float] = []
     step = stepper(preset, DistributedGroup())
-    step.threads = Threads(2, fewest_tokens=1)
+    step.threads = Dividing(0, 2)
     step.learner.register_forward_hook(lambda *found: seen.append(found[-1][0].loss.item()))
     step(twins, 0, 0.0)
     assert len(set(seen)) == 2
@@ -271,7 +278,7 @@ def test_threads_repeat_to_the_bit_and_draw_apart(store: Store) -> None:
 def test_an_error_of_a_thread_is_raised(store: Store) -> None:
     preset = still("albert-base", store)
     step = stepper(preset, DistributedGroup())
-    step.threads = Threads(2, fewest_tokens=1)
+    step.threads = Dividing(0, 2)
 
     def fail(*_: object) -> None:
         raise MemoryError("no more")
@@ -286,9 +293,10 @@ def test_one_thread_where_parts_would_not_pay(store: Store) -> None:
     try:
         torch.set_num_threads(2)
         assert [threads_for(learner, CPU).parts(n) for n in (100, 512, 10**6)] == [1, 2, 2]
-        assert threads_for(learner, torch.device("meta")).most == 1
+        assert threads_for(learner, torch.device("meta")).parts(10**6) == 1
+        assert Threads(10**9).parts(10**6) == 1
         learner.model.encoder.checkpointing = True
-        assert threads_for(learner, CPU).most == 1
+        assert threads_for(learner, CPU).parts(10**6) == 1
     finally:
         torch.set_num_threads(1)
 

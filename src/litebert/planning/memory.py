@@ -26,6 +26,15 @@ FLOAT = 4
 ADAM_STATES = 2
 LIBRARIES = 60_000_000  # what torch's libraries take when they first compute
 HOLES = 0.2  # fraction of the heap that lies between tensors, measured with glibc's malloc
+FEWEST_TOKENS = 256  # of a thread's part of a micro-batch: products of fewer rows are slow
+MOST_PARAMETERS = 40_000_000  # every part has gradients of its own in memory, and they are added
+
+
+def step_parts(parameters: int, tokens: int, cores: int) -> int:
+    """In how many parts, a core each, a micro-batch is computed (train/threads.py)."""
+    if parameters > MOST_PARAMETERS:
+        return 1
+    return max(min(cores, tokens // FEWEST_TOKENS), 1)
 
 
 def peak_memory(
@@ -34,7 +43,11 @@ def peak_memory(
     """Bytes by item; `total` is the estimated peak of the process on this machine."""
     device = torch.device("cpu")
     counts = parameters(preset)
-    weights = sum(n for name, n in counts.items() if name not in ("total", "with_heads")) * FLOAT
+    count = sum(n for name, n in counts.items() if name not in ("total", "with_heads"))
+    parts = 1
+    if not checkpointing:
+        parts = step_parts(count, batch_size * max_length, torch.get_num_threads())
+    weights = count * FLOAT
     configs = [preset.model] + ([preset.generator] if preset.generator else [])
     low = 2 if resolve_precision(precision, device) == "bf16" else FLOAT
     dtype = torch.bfloat16 if low == 2 else torch.float32
@@ -43,10 +56,13 @@ def peak_memory(
     table = max(c.vocab_size * c.embedding_size for c in configs) * FLOAT
     # A block's weight gradients are made before they are added to those of the other layers.
     block = max(_block_weights(c) for c in configs) * FLOAT
-    at_start = kept + working + table + 2 * block
-    at_end = weights + block + working  # gradients of everything, when activations are gone
+    at_start = kept + working + parts * (table + 2 * block)
+    at_end = (
+        (parts * weights if parts > 1 else 0) + block + working
+    )  # everything's gradients; activations are gone
     items = {
         "weights": weights,
+        "gradients": weights,
         "optimizer": ADAM_STATES * weights,
         "activations": kept,
         "working": max(at_start, at_end) - kept,

@@ -27,11 +27,12 @@ from litebert.train.step import StepResult
 
 MIN_STEPS = 3
 WARMUP_STEPS = 2
+BATCHES = 8
 LEARNING_RATE = 1e-4
 
 
 class SyntheticTraining:
-    """A preset's training step on one random batch."""
+    """A preset's training step on random batches: one alone would be learned by heart."""
 
     def __init__(
         self, preset: Preset, batch_size: int, max_length: int, device: torch.device | None = None
@@ -40,13 +41,17 @@ class SyntheticTraining:
         self.learner = build_learner(preset, group.device, (None, None), lambda _: None)
         self.optimizer = build_optimizer(self.learner, preset.optimizer)
         self.training_step = build_step(preset, self.learner, self.optimizer, group)
-        self.batch = random_batch(preset.model, batch_size, max_length, preset.seed)
+        self.batches = [
+            random_batch(preset.model, batch_size, max_length, preset.seed + number)
+            for number in range(BATCHES)
+        ]
         self.device, self.number = group.device, 0
 
     def step(self) -> StepResult:
         """Forward, backward, update."""
         self.number += 1
-        return self.training_step(self.batch, self.number, LEARNING_RATE)
+        batch = self.batches[(self.number - 1) % len(self.batches)]
+        return self.training_step(batch, self.number, LEARNING_RATE)
 
 
 def random_batch(config: EncoderConfig, batch_size: int, max_length: int, seed: int = 0) -> Batch:

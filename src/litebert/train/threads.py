@@ -16,27 +16,25 @@ from typing import TypeVar
 import torch
 
 from litebert.objectives.learner import Learner
-
-FEWEST_TOKENS = 256  # of a part: products of fewer rows are slow by themselves
-MOST_PARAMETERS = 40_000_000  # every part has gradients of its own in memory, and they are added
+from litebert.planning.memory import step_parts
 
 Result = TypeVar("Result")
 
 
 class Threads:
-    """As many threads as torch may use; `most` says how many parts a step may have."""
+    """As many threads as torch may use, or `most`, for a learner of so many parameters."""
 
-    def __init__(self, most: int, fewest_tokens: int = FEWEST_TOKENS) -> None:
-        self.most, self.fewest_tokens, self.cores = most, fewest_tokens, torch.get_num_threads()
-        self._pool = ThreadPoolExecutor(most) if most > 1 else None
+    def __init__(self, parameters: int, most: int | None = None) -> None:
+        self.cores = torch.get_num_threads()
+        self.parameters, self.most = parameters, self.cores if most is None else most
+        self._pool = ThreadPoolExecutor(self.most)  # starts threads when they are needed
 
     def parts(self, tokens: int) -> int:
-        """In how many parts so many tokens are worth dividing."""
-        return max(min(self.most, tokens // self.fewest_tokens), 1)
+        """In how many parts a micro-batch is computed."""
+        return step_parts(self.parameters, tokens, self.most)
 
     def run(self, work: Sequence[Callable[[], Result]]) -> list[Result]:
         """All of it at the same time; the results in order."""
-        assert self._pool is not None, "one part needs no thread"
         each = max(self.cores // len(work), 1)
 
         def start(one: Callable[[], Result]) -> Result:
@@ -57,4 +55,4 @@ def threads_for(learner: Learner, device: torch.device) -> Threads:
     parameters = sum(p.numel() for p in learner.parameters() if p.requires_grad)
     twice = any(model.encoder.checkpointing for model in learner.models())
     alone = device.type != "cpu" or twice or len(learner.taught) > 0
-    return Threads(1 if alone or parameters > MOST_PARAMETERS else torch.get_num_threads())
+    return Threads(parameters, 1 if alone else None)
