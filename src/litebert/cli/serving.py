@@ -12,7 +12,6 @@ import typer
 import litebert
 from litebert.cli.progress import say
 from litebert.cli.training import STOPPED
-from litebert.demos.film_reviews import CLASSIFIER
 
 DEMO_FOLDER, DEMO_BUDGET = Path("demo"), "60s"
 
@@ -25,6 +24,8 @@ def serve(models: Sequence[str], demo: bool, **options: Any) -> None:
 
 def _demo_model() -> str:
     """The newest classifier of a demo, or that of a short one."""
+    from litebert.demos.film_reviews import CLASSIFIER
+
     if not (found := list(DEMO_FOLDER.glob(f"*/{CLASSIFIER}/model"))):
         from litebert.cli.demo import TerminalView
 
