@@ -31,6 +31,7 @@ warm, step, folder = serving.warm, Stepper.step, pathlib.Path(sys.argv.pop())
 def held(name, function):
     def wait_first(*given):
         while (folder / name).exists():
+            (folder / f"{name}-waits").touch()
             time.sleep(0.005)
         return function(*given)
     return wait_first
@@ -79,12 +80,17 @@ def _check_stopping(service: Service, hold: Path) -> None:
         client.start()
     _until(lambda: all(len(client.answers) > 1 for client in clients))
     hold.touch()
-    _until(lambda: _in_flight(service) == CLIENTS + 1)  # and the question for it
+    _until(hold.with_name("step-waits").exists)
+    # And the question for it. Three times: what was computed before has left after the first.
+    _until(lambda: all(_in_flight(service) == CLIENTS + 1 for _ in range(3)))
     waiting = {client.asked: client for client in clients}
     service.process.terminate()
     _until(lambda: service.get("/health/ready")[0] == 503)
     status, answer, headers = service.request("POST", PREDICT, {"inputs": "w1q"}, KEY)
     assert (status, headers["connection"]) == (503, "close"), answer
+    held_until = time.monotonic() + 0.3  # longer than the server looks whether it should end
+    while time.monotonic() < held_until:
+        assert service.get("/health/ready")[0] == 503
     assert not any(key in client.answers for key, client in waiting.items())
     hold.unlink()
     assert service.process.wait(30) == 0
@@ -101,7 +107,8 @@ def _check_log(service: Service, clients: list[_Client]) -> None:
     """Whatever the service says that it answered has arrived, and it does not say the texts."""
     service.reader.join(30)
     lines = [json.loads(line) for line in service.lines if line.startswith("{")]
-    said = {line["id"]: line["status"] for line in lines if line["id"].startswith("load")}
+    assert all(line["event"] == "request" for line in lines)
+    said = {line["id"]: line["status"] for line in lines if line.get("id", "").startswith("load")}
     assert {key: value for one in clients for key, value in one.answers.items()} == said
     assert set(said.values()) <= {200, 503}
     asked = [line["status"] for line in lines if line["path"] == PREDICT and line["id"] not in said]

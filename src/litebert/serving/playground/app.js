@@ -101,7 +101,8 @@ function factsOf(model) {
 
 function choose(fitting, model, asked) {
   chooser.replaceChildren(...fitting.map((one) => element("option", { value: one.id }, one.id)));
-  chooser.disabled = fitting.length < 2 || !asked;
+  chooser.disabled = fitting.length < 2;
+  chooser.parentElement.hidden = !asked; // where no model is asked there is none to choose
   if (model) chooser.value = model.id;
 }
 

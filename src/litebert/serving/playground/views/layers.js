@@ -32,7 +32,7 @@ function byDepth(found) {
   const labels = Object.keys(found.predictions[0].probabilities ?? {});
   const rows = found.predictions.map((one, i) => {
     const rules = Object.keys(found.exits).filter((rule) => found.exits[rule] === i + 1);
-    const name = element("span", {}, `${i + 1} `, rules.map((rule) => element("small", { class: "note" }, ` ⇥ ${rule}`)));
+    const name = element("span", {}, `layer ${i + 1} `, rules.map((rule) => element("small", { class: "note" }, ` ⇥ ${rule}`)));
     const parts = labels.map((label, place) => [one.probabilities[label], colour(place)]);
     return parts.length ? stack(name, parts, percent(Math.max(...Object.values(one.probabilities)))) : bar(name, 0, "");
   });

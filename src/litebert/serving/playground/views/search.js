@@ -41,7 +41,7 @@ async function vectors(model, texts) {
   const found = [];
   for (let place = 0; place < texts.length; place += model.max_inputs) {
     const inputs = texts.slice(place, place + model.max_inputs);
-    found.push(...(await ask(model.id, "embed", { inputs, normalize: true }, { remember: !place })).embeddings);
+    found.push(...(await ask(model.id, "embed", { inputs, normalize: true }, { remembered: !place })).embeddings);
   }
   return found;
 }
