@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -36,6 +38,17 @@ def test_one_input_gives_one_answer_and_a_list_gives_a_list(kind: str, tmp_path:
         assert type(other) is type(one)
         _same(other.to_json(), one.to_json())
     assert one.depth == 4
+    engine.close()
+
+
+def test_what_was_answered_is_not_kept_until_its_deadline(tmp_path: Path) -> None:
+    engine = open_small(tmp_path, "classify")
+    answered = engine.submit(sentence(1), deadline=3600)
+    kept = ref(answered.result(30))
+    engine.submit(sentence(2)).result(30)  # so that the worker is done with the first
+    del answered
+    gc.collect()
+    assert kept() is None
     engine.close()
 
 

@@ -70,7 +70,7 @@ def main() -> int:
         service = start(*named, "--precision", "fp32", "--runs", scratch)
         good, seed = True, options.seed
         while sum(counted(service).values()) < options.cases:
-            model, examples = ASKED[seed % len(ASKED)], max(5, options.cases // 500)
+            model, examples = ASKED[seed % len(ASKED)], max(5, options.cases // 1000)
             fine = run(options.schemathesis, service, model, examples, seed)
             good, seed = good and fine, seed + 1
             print(f"{model}: {'as it should be' if fine else 'FAILED'}; so far {counted(service)}",

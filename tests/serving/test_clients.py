@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +13,7 @@ import numpy as np
 import pytest
 
 import litebert
-from tests.serving.service import Service
+from tests.serving.service import LABELS, Service
 from tests.tasks.small import sentence
 
 TEXTS = [sentence(number, 6) for number in range(3)]
@@ -36,6 +40,51 @@ def test_openai(service: Service, vectors: Any) -> None:
     with pytest.raises(openai.UnprocessableEntityError, match="dimensions"):
         client.embeddings.create(model="tuned", input="w1q", dimensions=7)
     client.close()
+
+
+HUGGING_FACE = """
+import json, sys
+from huggingface_hub import InferenceClient
+from huggingface_hub.errors import HfHubHTTPError
+
+address, *texts = sys.argv[1:]
+client = InferenceClient()
+vectors = client.feature_extraction(texts[0], normalize=False, model=f"{address}/embed")
+unit = client.feature_extraction(texts, model=f"{address}/embed")
+scores = client.text_classification(texts[0], model=f"{address}/predict")
+best = client.text_classification(texts[0], top_k=1, model=f"{address}/predict")
+near = client.sentence_similarity(texts[0], texts[1:], model=f"{address}/similarity")
+try:
+    client.feature_extraction(texts[0], prompt_name="query", model=f"{address}/embed")
+except HfHubHTTPError as error:
+    refused = str(error)
+told = [[[one.label, one.score] for one in found] for found in (scores, best)]
+print(json.dumps([vectors.tolist(), unit.tolist(), *told, near, refused]))
+"""
+
+
+def test_huggingface_hub(service: Service, vectors: Any, folders: dict[str, Path]) -> None:
+    """The client posts to the address that it is given: text-embeddings-inference's routes.
+
+    In a process of its own, as this one has told the library that it is offline.
+    """
+    pytest.importorskip("huggingface_hub")
+    environment = {name: v for name, v in os.environ.items() if name != "HF_HUB_OFFLINE"}
+    found = subprocess.run(
+        [sys.executable, "-c", HUGGING_FACE, f"http://127.0.0.1:{service.port}", *TEXTS],
+        env=environment, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert found.returncode == 0, found.stderr
+    embedded, unit, scores, best, near, refused = json.loads(found.stdout)
+    np.testing.assert_allclose(embedded, vectors["tuned"][:1], atol=1e-5)
+    rows = litebert.Engine(folders["tuned"], "fp32").embed(TEXTS, normalize=True)
+    np.testing.assert_allclose(unit, rows, atol=1e-5)
+    np.testing.assert_allclose(near, rows[1:] @ rows[0], atol=1e-5)
+    expected = litebert.Engine(folders["tuned"], "fp32").predict(TEXTS[0]).probabilities
+    assert dict(scores) == pytest.approx(expected, abs=1e-5)
+    assert set(expected) == set(LABELS)
+    assert best == scores[:1] == [max(scores, key=lambda row: row[1])]
+    assert "no prompts" in refused
 
 
 def test_plain_requests(service: Service, vectors: Any) -> None:

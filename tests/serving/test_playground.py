@@ -28,6 +28,10 @@ QUIET = [
     "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-quic",
 ]  # fmt: skip
+# The height of the smallest word in a drawing; of the page's head.
+SMALLEST = """Math.min(99, ...[...document.querySelectorAll("svg text")].map(
+    (one) => one.getBoundingClientRect().height))"""
+HEAD = "document.querySelector('header').offsetHeight"
 VIEWS = ("ask", "search", "mask", "order", "layers", "design", "runs", "compare")
 
 
@@ -104,6 +108,7 @@ def test_every_view_opens(
     browser: Any, service: tuple[Service, Path], size: str, scheme: str
 ) -> None:
     visitor = Visitor(browser, service[0], size, scheme)
+    heads = set()
     for view in VIEWS:
         page = visitor.open(view)
         assert page.locator("nav a[aria-current]").get_attribute("href").startswith(f"#/{view}")
@@ -113,6 +118,8 @@ def test_every_view_opens(
             assert page.locator("svg .grid").count() > 1
         over = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
         assert over <= 0, f"{view} is {over} pixels too wide"
+        assert page.evaluate(SMALLEST) >= 11, f"words in a drawing of {view} are too small to read"
+        heads.add(page.evaluate(HEAD))
         if PICTURES:
             page.wait_for_timeout(300)
             page.screenshot(path=f"{PICTURES}/{view}-{size}-{scheme}.png", full_page=True)
@@ -121,6 +128,7 @@ def test_every_view_opens(
             found = page.evaluate("axe.run()")
             serious = [v for v in found["violations"] if v["impact"] in ("serious", "critical")]
             assert not serious, [(v["id"], v["nodes"][0]["html"]) for v in serious]
+    assert max(heads) - min(heads) <= 20, "the head of the page jumps from view to view"
     visitor.check()
 
 
@@ -172,6 +180,13 @@ def test_layers_search_and_design_are_what_python_says(
     page.get_by_role("button", name="bert-base", exact=True).click()
     page.wait_for_selector(".verdict:has-text('109,')")
     assert "sharing=none" in page.url
+    visitor.check()
+
+
+def test_more_lines_than_a_request_takes(browser: Any, service: tuple[Service, Path]) -> None:
+    visitor = Visitor(browser, service[0], "wide", "light")
+    page = visitor.open("search", "model=exact&question=w1q&lines=" + "%0A".join(["w2q"] * 70))
+    page.wait_for_selector(".bar.long >> nth=69")
     visitor.check()
 
 

@@ -12,19 +12,35 @@ import typer
 import litebert
 from litebert.cli.progress import say
 from litebert.cli.training import STOPPED
-from litebert.demos.film_reviews import CLASSIFIER
 
 DEMO_FOLDER, DEMO_BUDGET = Path("demo"), "60s"
 
 
 def serve(models: Sequence[str], demo: bool, **options: Any) -> None:
     """Runs until it is stopped; what there is to know goes to the terminal."""
-    chosen = [*models, *([_demo_model()] if demo else [])]
-    litebert.serve(chosen, say=say, **options)
+    if demo:
+        home = _demo_home()
+        models = [*models, *_demo_models(home)]
+        options["runs"] = options.get("runs") or home
+    litebert.serve(models, say=say, **options)
 
 
-def _demo_model() -> str:
-    """The newest classifier of a demo, or that of a short one."""
+def _demo_models(home: Path) -> list[str]:
+    """One for every view of the playground: a classifier, the same in int8, its encoder before."""
+    from litebert.demos.film_reviews import CLASSIFIER
+
+    tuned = home / CLASSIFIER
+    return [
+        f"{CLASSIFIER}={tuned}@fp32",
+        f"{CLASSIFIER}-int8={tuned}@int8",
+        f"pretrained={home / 'run'}",
+    ]
+
+
+def _demo_home() -> Path:
+    """The folder of the newest demo that came to its end, or of a short one that is run now."""
+    from litebert.demos.film_reviews import CLASSIFIER
+
     if not (found := list(DEMO_FOLDER.glob(f"*/{CLASSIFIER}/model"))):
         from litebert.cli.demo import TerminalView
 
@@ -33,4 +49,4 @@ def _demo_model() -> str:
             raise typer.Exit(STOPPED)
         found = list(DEMO_FOLDER.glob(f"*/{CLASSIFIER}/model"))
     newest = max(found, key=lambda path: path.stat().st_mtime)
-    return f"{CLASSIFIER}={newest.parent}"
+    return newest.parent.parent

@@ -23,6 +23,7 @@ from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import ReferenceType, ref
 
 import torch
 
@@ -102,7 +103,8 @@ class Scheduler:
         self._model, self._computing = model, computing
         self._short = _Lane(model, step_tokens, SHORT_SHARE)
         self._long = _Lane(model, min(step_tokens, LONG_STEP))
-        self._deadlines: list[tuple[float, int, _Request]] = []
+        # Weak: what was answered long before its deadline is not kept until then.
+        self._deadlines: list[tuple[float, int, ReferenceType[_Request]]] = []
         self._cancelled: deque[_Request] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -131,7 +133,7 @@ class Scheduler:
                 raise ClosedError("the engine was closed; open another one")
             self._enqueue(request, now)
             if deadline is not None:
-                heapq.heappush(self._deadlines, (now + deadline, self._number, request))
+                heapq.heappush(self._deadlines, (now + deadline, self._number, ref(request)))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="litebert", daemon=True)
                 self._thread.start()
@@ -180,6 +182,7 @@ class Scheduler:
                 joining, stepper = self._next(lane), lane.stepper
             if joining or stepper.tokens:
                 self._advance(lane, stepper, joining)
+            del joining  # else the last requests are kept until the next ones come
 
     def _busy(self) -> list[_Lane]:
         return [lane for lane in (self._short, self._long) if lane.is_busy]
@@ -228,12 +231,12 @@ class Scheduler:
 
     def _weed(self) -> None:
         """Let go of requests that were cancelled, or whose deadline has passed."""
-        gone: list[_Request] = []
+        gone: list[_Request | None] = []
         while self._cancelled:
             gone.append(self._cancelled.popleft())
         now = time.monotonic()
         while self._deadlines and self._deadlines[0][0] < now:
-            gone.append(heapq.heappop(self._deadlines)[-1])
+            gone.append(heapq.heappop(self._deadlines)[-1]())
         for request in self._live.intersection(gone):
             self._live.discard(request)
             request.refuse(DeadlineError("not answered by its deadline; allow more time"))

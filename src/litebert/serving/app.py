@@ -29,6 +29,7 @@ def create_app(
     )  # fmt: skip
     app.state.models, app.state.door, app.state.runs = models, door, runs
     app.state.monitoring = monitoring
+    monitoring.watch_inside(lambda: door.inside)
     asked = (routes.router, tools.router, compatible.openai, compatible.tei)
     for router in (*asked, pages.health, pages.router):
         app.include_router(router)

@@ -6,6 +6,7 @@ The latter have no model in the path: they ask the first model of the service th
 from __future__ import annotations
 
 import base64
+import math
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from starlette.responses import Response
 
 from litebert.serving.answers import ERRORS, as_json
 from litebert.serving.compatible_schemas import (
+    HuggingFaceParameters,
     OpenAIEmbeddings,
     OpenAIEmbeddingsRequest,
     TEIEmbedRequest,
@@ -31,6 +33,7 @@ from litebert.serving.routes import served
 from litebert.serving.schemas import Options
 from litebert.serving.served import Answered, ServedModel
 
+TINY = 1e-45  # of float32
 openai = APIRouter(tags=["OpenAI"], responses=ERRORS)
 tei = APIRouter(
     tags=["text-embeddings-inference"],
@@ -42,9 +45,7 @@ tei = APIRouter(
 async def openai_embeddings(request: Request, body: OpenAIEmbeddingsRequest) -> Response:
     """Texts as vectors, as OpenAI's clients ask for them."""
     model = served(request, body.model)
-    width = model.engine.model.config.hidden_size
-    if body.dimensions not in (None, width):
-        raise Problem(422, f"dimensions {body.dimensions}: the model has {width}", "dimensions")
+    _check_dimensions(model, body.dimensions)
     texts = body.input if isinstance(body.input, list) else [body.input]
     answered = await model.ask("embed", texts, Options())
     data = [
@@ -60,19 +61,27 @@ async def openai_embeddings(request: Request, body: OpenAIEmbeddingsRequest) -> 
 async def tei_embed(request: Request, body: TEIEmbedRequest) -> Response:
     """Texts as vectors; always a list of them."""
     texts = body.inputs if isinstance(body.inputs, list) else [body.inputs]
+    _check_dimensions(_first(request, "embed"), body.dimensions)
     answered = await _ask(request, "embed", texts, body, normalize=body.normalize)
     return as_json(answered.results.tolist())
 
 
 @tei.post("/predict", response_model=list[TEIScore] | list[list[TEIScore]])
 async def tei_predict(request: Request, body: TEIPredictRequest) -> Response:
-    """Labels with their scores, the likeliest first; a list for a list."""
-    many = isinstance(body.inputs, list)
-    given: Any = body.inputs if many else [body.inputs]
-    inputs = [_tei_input(one) for one in given]
-    answered = await _ask(request, "predict", inputs, body)
-    found = [_scores(one) for one in answered.results]
-    return as_json(found if many else found[0])
+    """Labels with their scores, the likeliest first; for a list of lists, a list of them."""
+    listed = body.inputs if isinstance(body.inputs, list) else [body.inputs]
+    many = not isinstance(listed[0], str)
+    parameters = body.parameters or HuggingFaceParameters()
+    if parameters.function_to_apply == "sigmoid":
+        raise Problem(422, "function_to_apply sigmoid is not supported", "parameters")
+    raw = body.raw_scores or parameters.function_to_apply == "none"
+    answered = await _ask(
+        request, "predict", [_tei_input(one) for one in (listed if many else [listed])], body
+    )
+    found = [_scores(one, raw)[: parameters.top_k] for one in answered.results]
+    # huggingface_hub's client takes the first of what it gets, and sends `parameters` always;
+    # text-embeddings-inference has none, and answers one text with one list.
+    return as_json(found if many or body.parameters is not None else found[0])
 
 
 @tei.post("/rerank", response_model=list[TEIRank])
@@ -90,7 +99,8 @@ async def tei_rerank(request: Request, body: TEIRerankRequest) -> Response:
 async def tei_similarity(request: Request, body: TEISimilarityRequest) -> Response:
     """The cosine between a sentence and others."""
     asked = body.inputs
-    scores = await _similarities(request, asked.source_sentence, asked.sentences, TEIOptions())
+    options = body.parameters or TEIOptions()
+    scores = await _similarities(request, asked.source_sentence, asked.sentences, options)
     return as_json(scores)
 
 
@@ -118,25 +128,30 @@ def _first(request: Request, ability: str) -> ServedModel:
 def _options(body: TEIOptions) -> Options:
     if body.truncation_direction.lower() == "left":
         raise Problem(422, "truncation_direction Left is not supported", "truncation_direction")
+    if body.prompt_name is not None:
+        raise Problem(422, "prompt_name: the models of this service have no prompts", "prompt_name")
     return Options(truncate=bool(body.truncate))
 
 
-def _tei_input(value: str | list[str]) -> Any:
-    if isinstance(value, str):
-        return value
-    if len(value) not in (1, 2):
-        raise Problem(422, f"an input of {len(value)} texts; one or two are expected", "inputs")
-    return value[0] if len(value) == 1 else tuple(value)
+def _check_dimensions(model: ServedModel, dimensions: int | None) -> None:
+    width = model.engine.model.config.hidden_size
+    if dimensions not in (None, width):
+        raise Problem(422, f"dimensions {dimensions}: the model has {width}", "dimensions")
 
 
-def _scores(prediction: Any) -> list[dict[str, Any]]:
+def _tei_input(texts: list[str]) -> Any:
+    return texts[0] if len(texts) == 1 else tuple(texts)
+
+
+def _scores(prediction: Any, raw: bool) -> list[dict[str, Any]]:
     probabilities = getattr(prediction, "probabilities", None)
     if not isinstance(probabilities, dict):
         raise Problem(
             404, "the service's model has no labels to score; ask /v1/models/NAME/predict"
         )
     rows = sorted(probabilities.items(), key=lambda row: -row[1])
-    return [{"label": label, "score": score} for label, score in rows]
+    # Logits but for a constant, which a softmax does not see.
+    return [{"label": k, "score": math.log(max(p, TINY)) if raw else p} for k, p in rows]
 
 
 def _encoded(row: NDArray[np.float32], form: str) -> list[float] | str:

@@ -61,6 +61,7 @@ class TEIOptions(Lenient):
 
     truncate: bool | None = None
     truncation_direction: Direction = "Right"
+    prompt_name: Text | None = Field(default=None, description="refused: there are no prompts")
 
 
 class TEIEmbedRequest(TEIOptions):
@@ -68,17 +69,28 @@ class TEIEmbedRequest(TEIOptions):
 
     inputs: Texts
     normalize: bool = True
+    dimensions: Annotated[int, Field(ge=1)] | None = None
+
+
+class HuggingFaceParameters(Lenient):
+    """What huggingface_hub's client puts beside `inputs`, be it empty."""
+
+    top_k: Annotated[int, Field(ge=1)] | None = None
+    function_to_apply: Literal["softmax", "sigmoid", "none"] | None = None
 
 
 class TEIPredictRequest(TEIOptions):
-    """POST /predict: a text, a list of texts, or a list of lists of one or two texts."""
+    """POST /predict: a text, a list of one text or a pair, or a list of such lists."""
 
     inputs: (
         Text
-        | Some
+        | OneOrTwo
         | Annotated[list[OneOrTwo], Field(min_length=1, max_length=MOST_INPUTS, fail_fast=True)]
     )
-    raw_scores: bool = False
+    raw_scores: bool = Field(default=False, description="logarithms of the probabilities")
+    parameters: HuggingFaceParameters | None = Field(
+        default=None, description="where they are given, a text's scores are a list in a list"
+    )
 
 
 class TEIRerankRequest(TEIOptions):
@@ -101,6 +113,7 @@ class TEISimilarityRequest(Lenient):
     """POST /similarity"""
 
     inputs: TEISimilarityInputs
+    parameters: TEIOptions | None = None
 
 
 class TEIScore(BaseModel):

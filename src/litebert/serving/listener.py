@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import resource
 import signal
 import socket
@@ -14,12 +15,14 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from litebert.base.errors import SettingsError
+from litebert.base.runtime import release_freed_memory
 from litebert.serving.gate import HANG_UP, Gate
 from litebert.serving.limits import Limits
 
 BACKLOG = 8192  # connections that may wait to be accepted
 HEADER_BYTES = 65_536  # of a request's first line and headers
 FRAMING = 8  # a chunked body may take so many times its bytes on the wire
+CROWD, SETTLE = 1000, 2.0  # so many connections were a crowd; seconds until it has dispersed
 TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n"
 
 
@@ -66,6 +69,8 @@ class _Server(uvicorn.Server):
 def protocol_with(limits: Limits) -> type[HttpToolsProtocol]:
     """Connections that neither dawdle nor send headers without end, nor leave answers unread."""
 
+    crowd = _Crowd()
+
     class Punctual(HttpToolsProtocol):
         late: asyncio.TimerHandle | None = None  # while a request is on its way to us
         received = 0  # bytes of that request
@@ -74,10 +79,12 @@ def protocol_with(limits: Limits) -> type[HttpToolsProtocol]:
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self.expect()
+            crowd.came(len(self.connections))
 
         def connection_lost(self, exc: Exception | None) -> None:
             super().connection_lost(exc)
             self.arrived()
+            crowd.went(len(self.connections), self.loop)
             if self.running is not None and not self.running.response_complete:
                 self.running.disconnected = True  # uvicorn says it of the newest only
                 self.running.scope.get(HANG_UP, _nothing)()
@@ -131,6 +138,26 @@ def protocol_with(limits: Limits) -> type[HttpToolsProtocol]:
                 self.transport.abort()
 
     return Punctual
+
+
+class _Crowd:
+    """Many connections at once take memory; when they are gone it is given back."""
+
+    most = 0
+
+    def came(self, connections: int) -> None:
+        self.most = max(self.most, connections)
+
+    def went(self, connections: int, loop: asyncio.AbstractEventLoop) -> None:
+        """After the last of many: what they left behind is collected, and freed to the system."""
+        if self.most >= CROWD and connections < CROWD // 10:
+            self.most = 0
+            loop.call_later(SETTLE, _tidy)
+
+
+def _tidy() -> None:
+    gc.collect()
+    release_freed_memory()
 
 
 def _nothing() -> None:

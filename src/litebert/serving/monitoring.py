@@ -34,6 +34,11 @@ class Monitoring:
             ["model"], registry=self.registry,
         )  # fmt: skip
 
+        self._inside = Gauge(
+            "litebert_requests_in_flight", "Requests that are being answered",
+            registry=self.registry,
+        )  # fmt: skip
+
     def request(self, route: str, status: int, seconds: float) -> None:
         """One request is over."""
         self._requests.labels(route, str(status)).inc()
@@ -46,6 +51,10 @@ class Monitoring:
     def watch_queue(self, model: str, tokens: Callable[[], int]) -> None:
         """A model's queue, read when Prometheus asks."""
         self._waiting.labels(model).set_function(tokens)
+
+    def watch_inside(self, requests: Callable[[], int]) -> None:
+        """How many are inside, read when Prometheus asks; that question is one of them."""
+        self._inside.set_function(requests)
 
     def text(self) -> bytes:
         """The page that Prometheus reads."""

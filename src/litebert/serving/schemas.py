@@ -187,7 +187,8 @@ class ModelCard(BaseModel):
     shared: bool
     hidden_size: int
     parameters: int
-    max_length: int
+    max_length: int = Field(description="tokens of an input")
+    max_inputs: int = Field(description="inputs of a request")
     mask_token: str | None = None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import json
 import stat
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from litebert.base.errors import FileError, MissingExtraError, SettingsError
+from litebert.base.errors import FileError, InputError, MissingExtraError, SettingsError
 from litebert.base.settings import parse_overrides
 from litebert.inference.engine import Engine
 from litebert.model.folder import CONFIG, MODEL, find_model_folder
@@ -130,6 +131,9 @@ def serve(
 def warm(engine: Engine) -> None:
     """A first computation: kernels are chosen and memory is taken now, not by a user's request."""
     engine.embed([WARM_UP_TEXT, WARM_UP_TEXT * 8])
+    if engine.task is not None:
+        with contextlib.suppress(InputError):  # too long for this model, perhaps
+            engine.submit(engine.task.example_input).result()
 
 
 def example(address: str, model: ServedModel) -> str:

@@ -22,6 +22,7 @@ from litebert.serving.problems import Problem
 from litebert.serving.schemas import ModelCard, Options, Usage
 from litebert.text.tokenizer import Encoding
 
+TRUNCATING = ("predict", "embed")  # the others always refuse what is too long
 SHORT = 2_000  # characters that may be tokenized in the event loop; more goes to a thread
 
 
@@ -59,6 +60,7 @@ class ServedModel:
             shared=config.depth_is_free,
             hidden_size=config.hidden_size,
             parameters=engine.parameters,
+            max_inputs=self.limits.inputs,
             max_length=longest if settings is None else min(settings.max_length, longest),
             mask_token=mask_name(engine.tokenizer) if "fill-mask" in self.abilities else None,
         )
@@ -81,8 +83,10 @@ class ServedModel:
         if options.depth is not None:
             asked["depth"] = options.depth
         if options.exit is not None:
+            if ability != "predict":
+                raise Problem(422, f"exit: {ability} has no exits; give a depth", "exit")
             asked["exit"] = options.exit
-        if not options.truncate:
+        if not options.truncate and ability in TRUNCATING:
             asked["overflow"] = "error"
         job = await self._job(ability, list(inputs), asked)
         tokens = len(job.batch.ids)

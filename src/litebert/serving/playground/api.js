@@ -7,8 +7,13 @@ export function forget() {
   lastRequest = null;
 }
 
-export async function call(method, path, body, { remember = true } = {}) {
-  if (remember) lastRequest = { method, path, body };
+// What "Copy as curl" copies.
+export function remember(method, path, body) {
+  lastRequest = { method, path, body };
+}
+
+export async function call(method, path, body, { remembered = true } = {}) {
+  if (remembered) remember(method, path, body);
   const response = await fetch(path, {
     method,
     headers: headers(body),
@@ -18,7 +23,7 @@ export async function call(method, path, body, { remember = true } = {}) {
     const key = window.prompt("This service asks for a key:");
     if (key) {
       sessionStorage.setItem(KEY, key);
-      return call(method, path, body, { remember });
+      return call(method, path, body, { remembered });
     }
   }
   const answer = await response.json();
@@ -26,7 +31,7 @@ export async function call(method, path, body, { remember = true } = {}) {
   return answer;
 }
 
-export const get = (path) => call("GET", path, undefined, { remember: false });
+export const get = (path) => call("GET", path, undefined, { remembered: false });
 export const post = (path, body, options) => call("POST", path, body, options);
 export const ask = (model, route, body, options) =>
   post(`/v1/models/${encodeURIComponent(model)}/${route}`, body, options);
@@ -45,8 +50,10 @@ export function asCurl({ method, path, body }) {
 }
 
 export function asPython({ method, path, body }) {
-  const key = sessionStorage.getItem(KEY) ? ', "Authorization": "Bearer " + os.environ["LITEBERT_API_KEY"]' : "";
-  const json = body === undefined ? "" : `\n    data=json.dumps(${literal(body)}).encode(),\n    headers={"Content-Type": "application/json"${key}},`;
+  const key = sessionStorage.getItem(KEY) ? '"Authorization": "Bearer " + os.environ["LITEBERT_API_KEY"]' : "";
+  const data = body === undefined ? "" : `\n    data=json.dumps(${literal(body)}).encode(),`;
+  const headers = [body === undefined ? "" : '"Content-Type": "application/json"', key].filter(Boolean).join(", ");
+  const json = data + (headers ? `\n    headers={${headers}},` : "");
   return `import json, ${key ? "os, " : ""}urllib.request\n\nrequest = urllib.request.Request(\n    ${JSON.stringify(location.origin + path)},${json}\n    method=${JSON.stringify(method)},\n)\nprint(json.load(urllib.request.urlopen(request)))`;
 }
 

@@ -67,6 +67,10 @@ function show() {
       history.replaceState(null, "", link(name, parameters));
     },
     busy: (text) => { status.textContent = text; },
+    say(text) { // for a moment
+      status.textContent = text;
+      setTimeout(() => { if (status.textContent === text) status.textContent = ""; }, 4000);
+    },
     onLeave(callback) { leave = callback; },
   };
   if (!possible(name)) {
@@ -97,7 +101,8 @@ function factsOf(model) {
 
 function choose(fitting, model, asked) {
   chooser.replaceChildren(...fitting.map((one) => element("option", { value: one.id }, one.id)));
-  chooser.disabled = fitting.length < 2 || !asked;
+  chooser.disabled = fitting.length < 2;
+  chooser.parentElement.hidden = !asked; // where no model is asked there is none to choose
   if (model) chooser.value = model.id;
 }
 
@@ -110,14 +115,14 @@ chooser.addEventListener("change", () => {
 function copying(context) {
   const shown = element("pre", { hidden: true, tabindex: "0" });
   const button = (label, write, asked) => element("button", { type: "button", onclick: async () => {
-    if (asked && !lastRequest) return context.busy("Ask something first.");
+    if (asked && !lastRequest) return context.say("Ask something first.");
     shown.hidden = false;
     shown.textContent = write(lastRequest);
     try {
       await navigator.clipboard.writeText(shown.textContent);
-      context.busy("Copied.");
+      context.say("Copied.");
     } catch {
-      context.busy("Here it is, to be copied by hand.");
+      context.say("Here it is, to be copied by hand.");
     }
   } }, label);
   return element("div", { class: "taking" },

@@ -4,7 +4,8 @@ import { compact, drawn, element } from "./dom.js";
 
 export const COLOURS = ["--c0", "--c1", "--c2", "--c3", "--c4", "--c5"];
 export const colour = (place) => `var(${COLOURS[place % COLOURS.length]})`;
-const WIDTH = 640, HEIGHT = 230, LEFT = 52, RIGHT = 14, TOP = 14, BOTTOM = 34;
+const HEIGHT = 230, LEFT = 46, RIGHT = 14, TOP = 14, BOTTOM = 34;
+const WIDEST = 520, EDGES = 58; // a chart is drawn as wide as the page lets it, or its words shrink
 const FEW = 30; // points that are drawn one by one
 
 // Series of {name, points: [[x, y], …]}; `whole`: x counts things; `from`, `to`: fixed ends of y.
@@ -15,13 +16,16 @@ export function lines(series, { x = "", y = "", title = "", whole = false, from,
   const [least, most] = range(points.map((point) => point[1]));
   const low = from ?? least, high = to ?? most;
   const [first, last] = range(points.map((point) => point[0]));
-  const across = (value) => LEFT + ((value - first) / (last - first || 1)) * (WIDTH - LEFT - RIGHT);
+  const width = Math.max(260, Math.min(WIDEST, document.documentElement.clientWidth - EDGES));
+  const across = (value) => LEFT + ((value - first) / (last - first || 1)) * (width - LEFT - RIGHT);
   const up = (value) => HEIGHT - BOTTOM - ((value - low) / (high - low || 1)) * (HEIGHT - TOP - BOTTOM);
   const grid = ticks(low, high).map(([value, text]) => [
-    drawn("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: up(value), y2: up(value) }),
+    drawn("line", { class: "grid", x1: LEFT, x2: width - RIGHT, y1: up(value), y2: up(value) }),
     drawn("text", { x: LEFT - 6, y: up(value) + 4, "text-anchor": "end" }, text),
   ]);
-  const below = ticks(first, last, whole ? Math.min(8, last - first) : 4, whole).map(([value, text]) =>
+  const alone = points.every((point) => point[0] === points[0][0]);
+  const marks = alone ? [[points[0][0], compact(points[0][0])]] : ticks(first, last, whole ? Math.min(8, last - first) : 4, whole);
+  const below = marks.map(([value, text]) =>
     drawn("text", { x: across(value), y: HEIGHT - BOTTOM + 17, "text-anchor": "middle" }, text));
   const curves = shown.map((one, place) => {
     const path = one.points.map(([px, py], i) => `${i ? "L" : "M"}${across(px).toFixed(1)} ${up(py).toFixed(1)}`).join("");
@@ -29,9 +33,9 @@ export function lines(series, { x = "", y = "", title = "", whole = false, from,
       drawn("circle", { cx: across(px), cy: up(py), r: 3.5, style: `fill: ${colour(place)}` })) : [];
     return [drawn("path", { class: "curve", d: path, style: `stroke: ${colour(place)}` }), dots];
   });
-  const chart = drawn("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": describe(shown, title || y) },
+  const chart = drawn("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": describe(shown, title || y) },
     grid, below,
-    drawn("text", { x: WIDTH - RIGHT, y: HEIGHT - 3, "text-anchor": "end" }, x),
+    drawn("text", { x: width - RIGHT, y: HEIGHT - 3, "text-anchor": "end" }, x),
     drawn("text", { x: 2, y: 10 }, y), curves);
   return element("figure", {}, title ? element("figcaption", {}, title) : null, chart,
     shown.length > 1 ? legend(shown.map((one) => one.name)) : null);
@@ -75,8 +79,9 @@ const MARGIN = 60; // for the last column's slanted name
 
 // A square of numbers, the largest the darkest: attention from rows to columns.
 export function heatmap(values, names, label) {
-  const size = Math.max(9, Math.min(26, Math.floor(560 / names.length)));
-  const edge = 96, whole = edge + size * names.length, most = Math.max(...values.flat()) || 1;
+  const size = Math.max(13, Math.min(26, Math.floor(560 / names.length)));
+  const edge = Math.min(110, 16 + 7 * Math.max(...names.map((name) => name.length)));
+  const whole = edge + size * names.length, most = darkest(values);
   const cells = values.flatMap((row, i) => row.map((value, j) =>
     drawn("rect", { x: edge + j * size, y: edge + i * size, width: size - 1, height: size - 1, rx: 2,
       style: `fill: var(--accent); fill-opacity: ${(0.04 + 0.96 * value / most).toFixed(3)}` },
@@ -88,9 +93,12 @@ export function heatmap(values, names, label) {
   return drawn("svg", { viewBox: `0 0 ${whole + MARGIN} ${whole}`, width: whole + MARGIN, role: "img", "aria-label": label }, cells, beside, above);
 }
 
+// Attention that is the same everywhere is half dark, not all dark.
+const darkest = (values) => Math.max(2 / values.length, ...values.flat());
+
 // The same, as small as a stamp.
 export function thumbnail(values) {
-  const side = values.length, most = Math.max(...values.flat()) || 1;
+  const side = values.length, most = darkest(values);
   const canvas = element("canvas", { width: side, height: side, "aria-hidden": "true" });
   const brush = canvas.getContext("2d");
   brush.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--accent");

@@ -54,7 +54,7 @@ export function designView(context) {
   update();
   return element("div", {},
     element("p", { class: "lead" }, "ALBERT's two ideas in numbers. Factorised embeddings: V × E + E × H instead of V × H. Shared layers: one layer's parameters, whatever the depth; the compute stays. The arithmetic is that of ", element("code", {}, "litebert plan"), "."),
-    element("div", { class: "columns two" }, element("div", { class: "panel" }, controls, field("Layers share", sharing)), output), beside);
+    element("div", { class: "columns two" }, element("div", { class: "panel controls" }, controls, field("Layers share", sharing)), output), beside);
 }
 
 function yours(own) {

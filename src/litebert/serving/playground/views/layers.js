@@ -32,7 +32,7 @@ function byDepth(found) {
   const labels = Object.keys(found.predictions[0].probabilities ?? {});
   const rows = found.predictions.map((one, i) => {
     const rules = Object.keys(found.exits).filter((rule) => found.exits[rule] === i + 1);
-    const name = element("span", {}, `${i + 1} `, rules.map((rule) => element("small", { class: "note" }, ` ⇥ ${rule}`)));
+    const name = element("span", {}, `layer ${i + 1} `, rules.map((rule) => element("small", { class: "note" }, ` ⇥ ${rule}`)));
     const parts = labels.map((label, place) => [one.probabilities[label], colour(place)]);
     return parts.length ? stack(name, parts, percent(Math.max(...Object.values(one.probabilities)))) : bar(name, 0, "");
   });
@@ -52,7 +52,7 @@ function summary(one) {
 
 function moving(found, model) {
   const note = model.shared
-    ? "The distance between what goes into the layer and what comes out of it, over all tokens: Figure 1 of the ALBERT paper, for this text. It falls, but not to zero: the layer oscillates around a resting point rather than reaching it."
+    ? "The distance between what goes into the layer and what comes out of it, over all tokens: Figure 1 of the ALBERT paper, for this text. In the paper it falls with the depth, but not to zero: the layer circles around a resting point rather than reaching it."
     : "The distance between what goes into each layer and what comes out of it, over all tokens: Figure 1 of the ALBERT paper, for this text.";
   return panel("How far the tokens move", note, element("div", { class: "columns two" },
     lines([{ name: "L2 distance", points: found.distance.map((row, i) => [i + 1, mean(row)]) }], { title: "L2 distance", x: "layer", whole: true, from: 0 }),
@@ -83,13 +83,16 @@ function attention(found, context) {
   const caption = element("p", { class: "caption" });
   const draw = () => {
     heads.replaceChildren(...found.attention[layer].map((values, place) => element("button", { type: "button", "aria-pressed": String(place === head),
-      onclick: () => { head = place; draw(); } }, thumbnail(values), `head ${place + 1}`)));
+      onclick: () => { head = place; move(); } }, thumbnail(values), `head ${place + 1}`)));
     const said = `layer ${layer + 1} of ${layers}, head ${head + 1}`;
     caption.textContent = `Attention of ${said}`;
     picture.replaceChildren(heatmap(found.attention[layer][head], found.tokens, `Attention of ${said}, from each token (rows) to each (columns)`));
-    if (layer || head) context.set({ layer: layer + 1, head: head + 1 });
   };
-  slider.addEventListener("input", () => { layer = Number(slider.value) - 1; draw(); });
+  const move = () => {
+    context.set({ layer: layer + 1, head: head + 1 });
+    draw();
+  };
+  slider.addEventListener("input", () => { layer = Number(slider.value) - 1; move(); });
   draw();
   return panel("Attention", "Whom each token (rows) looks at (columns). Slide through the layers, choose a head; point at a square for its number.",
     layers > 1 ? field("Layer", slider) : null, heads, caption, picture);

@@ -1,6 +1,6 @@
 // Training runs, live while they train: curves side by side, samples, alarms.
 
-import { get } from "../api.js";
+import { get, remember } from "../api.js";
 import { lines } from "../charts.js";
 import { element, panel, percent } from "../dom.js";
 
@@ -43,7 +43,9 @@ export function runsView(context) {
   async function follow(name) {
     if (!chosen.has(name)) return false;
     const kept = known.get(name) ?? { offset: 0, lines: [] };
-    const more = await get(`/v1/run?name=${encodeURIComponent(name)}&offset=${kept.offset}`);
+    const path = `/v1/run?name=${encodeURIComponent(name)}&offset=`;
+    const more = await get(path + kept.offset);
+    remember("GET", `${path}0`);
     const again = more.offset < kept.offset; // the run was begun anew
     known.set(name, { offset: more.offset, lines: again ? more.lines : [...kept.lines, ...more.lines], warnings: more.warnings });
     return again || more.lines.length > 0 || !known.has(name);

@@ -19,8 +19,7 @@ export function searchView(context) {
     context.set({ question: question.value, lines: lines.value });
     const texts = lines.value.split("\n").filter((line) => line.trim());
     if (!texts.length) throw new Error("Paste some lines to search in first.");
-    const answer = await ask(context.model.id, "embed", { inputs: [question.value, ...texts], normalize: true });
-    const [asked, ...others] = answer.embeddings;
+    const [asked, ...others] = await vectors(context.model, [question.value, ...texts]);
     const scored = others.map((vector, place) => [texts[place], dot(asked, vector)]).sort((a, b) => b[1] - a[1]);
     const [best, worst] = [scored[0][1], scored[scored.length - 1][1]];
     return [
@@ -35,6 +34,16 @@ export function searchView(context) {
     element("div", { class: "panel" }, field("Question", question), chips("Examples", QUESTIONS, (text) => { question.value = text; run(); }),
       field("Lines to search", lines), button),
     output);
+}
+
+// As many requests as the service's limit of inputs makes of it.
+async function vectors(model, texts) {
+  const found = [];
+  for (let place = 0; place < texts.length; place += model.max_inputs) {
+    const inputs = texts.slice(place, place + model.max_inputs);
+    found.push(...(await ask(model.id, "embed", { inputs, normalize: true }, { remembered: !place })).embeddings);
+  }
+  return found;
 }
 
 const dot = (a, b) => a.reduce((sum, value, place) => sum + value * b[place], 0);
