@@ -39,7 +39,7 @@ contract: install
 cluster: install
 	test -x $(CLUSTER)/bin/ray || { $(BIN)/python -m venv $(CLUSTER) && \
 	    $(BIN)/python -c 'import sysconfig; \
-	        print(f"import site; site.addsitedir({sysconfig.get_path(\"purelib\")!r})")' \
+	        print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
 	        > $$(echo $(CLUSTER)/lib/python*/site-packages)/beside.pth && \
 	    $(CLUSTER)/bin/python -m pip install --quiet -c constraints-cluster.txt \
 	        ray s3fs gcsfs 'moto[server]'; }
