@@ -71,9 +71,10 @@ class Network:
                 ["ip", "netns", "exec", host, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1"],
                 check=False,
             )
-            _ip("-n", host, "link", "add", "out", "type", "dummy")
+            _ip("-n", host, "link", "add", "out", "type", "veth", "peer", "name", "sink")
             _ip("-n", host, "addr", "add", "10.232.0.1/24", "dev", "out")
-            _ip("-n", host, "link", "set", "out", "up", "arp", "off")
+            for link in ("out", "sink"):
+                _ip("-n", host, "link", "set", link, "up", "arp", "off")
             _ip("-n", host, "route", "add", "default", "via", "10.232.0.2", "dev", "out")
 
     def packets_out(self) -> list[int]:

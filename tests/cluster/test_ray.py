@@ -23,6 +23,8 @@ pytestmark = pytest.mark.cluster
 
 PARTS = 8
 RECOVERY = 60.0  # seconds, at most
+# A head finds the token that an earlier cluster left in the home folder, and other nodes do not.
+AUTHENTICATION = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "5eed" * 16}
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +92,8 @@ def start_cluster(network: Network, folder: Path) -> None:
         )  # fmt: skip
         network.start(
             number, ray, "start", *role, "--node-ip-address", network.address(number),
-            "--num-cpus", "1", "--block", log=folder / f"ray-{number}.log", **SETTINGS,
+            "--num-cpus", "1", "--block", log=folder / f"ray-{number}.log",
+            **SETTINGS, **AUTHENTICATION,
         )  # fmt: skip
         wait_until(lambda n=number: network.pids(n, "raylet/raylet"), 90, f"node {number}")
     time.sleep(3)
@@ -116,6 +119,7 @@ def test_over_two_hosts(kind: str, text: Path, tmp_path: Path) -> None:
         process = network.start(
             0, PYTHON, "-m", "litebert", *arguments(text, out), "--on",
             f"ray:{network.address(0)}:6379", "--parts", PARTS, log=tmp_path / "prepare.log",
+            **AUTHENTICATION,
         )  # fmt: skip
         wait_until(lambda: network.pids(1, "ray::_checked"), 90, "a task on host 1")
         began = time.monotonic()

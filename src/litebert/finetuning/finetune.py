@@ -158,6 +158,7 @@ def finetune(
         # Every rank writes what the main one writes, to a folder that is thrown away.
         place = out if group.is_main else held.enter_context(tempfile.TemporaryDirectory())
         mirror = Mirror(place)
+        held.callback(mirror.close)
         mirror.pull()
         done = finetune_examples(
             start, folder, found, chosen, mirror.folder, overflow=overflow, seeds=seeds,

@@ -134,6 +134,7 @@ def pretrain(
             heard.callbacks += [HealthChecks(heard.on_message), WarningsFile(Path(out))]
         changes, store = parse_overrides(overrides), Store(folders)
         mirror = Mirror(out)
+        held.callback(mirror.close)
         if group.is_main:
             mirror.pull()
         if settings is None:
