@@ -104,8 +104,11 @@ def learner_and_batch(
     return task(name, start) if name in TASKS else pretraining(name, store)
 
 
+LOGICAL = {"__invert__": torch.logical_not, "__and__": torch.logical_and}
+
+
 class WithoutCuda(TorchFunctionMode):
-    """What a build for CPUs refuses even of fake tensors: moves to a GPU, `~`, indexing there.
+    """What a build for CPUs refuses even of fake tensors: moves to a GPU, `~`, `&`, indexes.
 
     Tensors that would come of it are made there, with the shape that the meta device knows.
     """
@@ -120,12 +123,13 @@ class WithoutCuda(TorchFunctionMode):
             device = target.device if isinstance(target, Tensor) else target
             if isinstance(device, str | torch.device) and torch.device(device).type == "cuda":
                 return torch.empty(args[0].shape, dtype=dtype, device=CUDA)
-        if getattr(func, "__name__", "") == "__invert__":
-            return torch.logical_not(args[0])
-        if getattr(func, "__name__", "") == "__getitem__" and args[0].device.type == "cuda":
+        name = getattr(func, "__name__", "")
+        if name in LOGICAL:
+            return LOGICAL[name](*args)
+        if name == "__getitem__" and args[0].device.type == "cuda":
             found = args[0].to(META)[_on_meta(args[1])]
             return torch.empty(found.shape, dtype=found.dtype, device=CUDA)
-        if getattr(func, "__name__", "") == "__setitem__" and args[0].device.type == "cuda":
+        if name == "__setitem__" and args[0].device.type == "cuda":
             value = args[2]
             assert not isinstance(value, Tensor) or value.device.type == "cuda" or not value.dim()
             args[0].to(META)[_on_meta(args[1])] = _on_meta(value)

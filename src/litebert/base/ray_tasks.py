@@ -105,16 +105,27 @@ def _checked(code: str, function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments)
 
 
-@contextmanager
-def ray_cluster(on: str) -> Iterator[RayCluster]:
-    """The cluster that `--on` names."""
-    address = parse_on(on)
+def require_cluster(on: str) -> None:
+    """Say before anything is written that Ray is missing, or that nobody is at the address."""
+    address, ray = parse_on(on), _import_ray()
+    if address is not None and not ray.is_initialized():
+        _require_answer(on, address)
+
+
+def _import_ray() -> Any:
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
     try:
         import ray  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise MissingExtraError("ray", "ray", "--on ray") from None
+    return ray
+
+
+@contextmanager
+def ray_cluster(on: str) -> Iterator[RayCluster]:
+    """The cluster that `--on` names."""
+    address, ray = parse_on(on), _import_ray()
     if ray.is_initialized():  # by the caller's own program
         yield RayCluster(ray)
         return

@@ -30,7 +30,7 @@ from litebert.reproduction.measurement import (
     read_measurements,
 )
 from litebert.reproduction.measures import MEASURES
-from litebert.reproduction.on_ray import Failures, RowsTask, check_shared, run_on
+from litebert.reproduction.on_ray import Failures, RowsTask, check_cluster, run_on
 from litebert.reproduction.provenance import ReproductionContext
 from litebert.reproduction.report import write_report
 from litebert.reproduction.row import GridRow, Stopped, run_folder, run_row, seeds_done
@@ -127,7 +127,7 @@ def reproduce(
     request = GridRequest(chosen, budget, seeds, scale)
     split = parse_part(part)
     if on is not None:
-        check_shared(on, out)
+        check_cluster(on, out)
     return _Reproduce(request, Path(corpus), data, Path(out), split, view, tables).go(on)
 
 
