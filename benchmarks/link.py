@@ -3,8 +3,8 @@
     sudo python benchmarks/link.py [--rate 100mbit] [--delay 10ms] [--steps 6]
 
 Two network namespaces (root and `ip`), a rank in each, on a core of its own; the slow cable between
-them is a thread of this process. A shared and an unshared encoder of equal compute: the paper's claim
-about communication, measured. Compute is measured with the same two ranks on a fast cable;
+them is a thread of this process. A shared and an unshared encoder of equal compute: the paper's
+claim about communication, measured. Compute is measured with the same two ranks on a fast cable;
 communication is arithmetic (planning/cluster.py). Bar: the step within 25 % of the plan's.
 """
 

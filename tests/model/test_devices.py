@@ -108,7 +108,7 @@ LOGICAL = {"__invert__": torch.logical_not, "__and__": torch.logical_and}
 
 
 class WithoutCuda(TorchFunctionMode):
-    """What a build for CPUs refuses even of fake tensors: moves to a GPU, `~`, `&`, indexes.
+    """What a build for CPUs refuses even of fake tensors: moves, indexes, `~`, `&`, copies.
 
     Tensors that would come of it are made there, with the shape that the meta device knows.
     """
@@ -126,6 +126,8 @@ class WithoutCuda(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name in LOGICAL:
             return LOGICAL[name](*args)
+        if name == "cross_entropy":
+            args = tuple(map(_contiguous, args))
         if name == "__getitem__" and args[0].device.type == "cuda":
             found = args[0].to(META)[_on_meta(args[1])]
             return torch.empty(found.shape, dtype=found.dtype, device=CUDA)
@@ -135,6 +137,12 @@ class WithoutCuda(TorchFunctionMode):
             args[0].to(META)[_on_meta(args[1])] = _on_meta(value)
             return None
         return func(*args, **kwargs)
+
+
+def _contiguous(x: Tensor) -> Tensor:
+    if x.is_contiguous():
+        return x
+    return torch.empty(x.shape, dtype=x.dtype, device=x.device)
 
 
 def _on_meta(index: Any) -> Any:
