@@ -83,6 +83,8 @@ def test_nobody_at_the_address(text: Path, tmp_path: Path) -> None:
 def start_cluster(network: Network, folder: Path) -> None:
     """A node of one processor on each host."""
     ray = Path(PYTHON).with_name("ray")
+    # Without this file a head asks the usual addresses which company's cloud it is in.
+    (folder / "ray_bootstrap_config.yaml").touch()
     for number in (0, 1):
         role = (
             ["--head", "--port", "6379", "--temp-dir", f"/tmp/ray-{os.getpid()}",
@@ -93,7 +95,7 @@ def start_cluster(network: Network, folder: Path) -> None:
         network.start(
             number, ray, "start", *role, "--node-ip-address", network.address(number),
             "--num-cpus", "1", "--block", log=folder / f"ray-{number}.log",
-            **SETTINGS, **AUTHENTICATION,
+            **SETTINGS, **AUTHENTICATION, HOME=str(folder),
         )  # fmt: skip
         wait_until(lambda n=number: network.pids(n, "raylet/raylet"), 90, f"node {number}")
     time.sleep(3)

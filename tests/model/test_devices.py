@@ -113,9 +113,7 @@ class WithoutCuda(TorchFunctionMode):
     Tensors that would come of it are made there, with the shape that the meta device knows.
     """
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is Tensor.to and args[0].device.type == "cpu":
             target = kwargs.get("device", args[1] if len(args) > 1 else None)

@@ -129,7 +129,7 @@ def _reset(end: socket.socket) -> None:
 
 def s3_client(port: int) -> Any:
     """A client of the server itself, whatever the environment says."""
-    import boto3
+    import boto3  # pyright: ignore[reportMissingImports]
 
     return boto3.client(
         "s3", endpoint_url=f"http://127.0.0.1:{port}", aws_access_key_id="someone",
