@@ -206,16 +206,39 @@ def test_a_folder_whose_upload_was_cut_is_refused(memory: Any, tmp_path: Path) -
         local_folder("memory://bucket/folder")
 
 
+def test_a_first_upload_that_was_cut_is_done_again(memory: Any) -> None:
+    mirror = Mirror("memory://bucket/run")
+    mirror.pull()
+    assert not mirror.folder.exists()
+    mirror.folder.mkdir(parents=True)
+    for name in ("metrics.jsonl", "run.json"):
+        (mirror.folder / name).write_text("here")
+    mirror.close()
+    memory.pipe_file("/bucket/run/metrics.jsonl", b"he")  # and nothing was noted of it
+    memory.pipe_file("/bucket/run/checkpoint", b"of before")
+    again = Mirror("memory://bucket/run")
+    again.pull()
+    assert (again.folder / "run.json").read_text() == "here"
+    again.push()
+    again.close()
+    assert memory.find("/bucket/run") == ["/bucket/run/metrics.jsonl", "/bucket/run/run.json"]
+    assert memory.cat_file("/bucket/run/metrics.jsonl") == b"here"
+
+
 def test_a_mirror_goes_where_the_run_went(memory: Any, tmp_path: Path) -> None:
     mirror = Mirror("memory://bucket/run")
     mirror.pull()
+    mirror.folder.mkdir(parents=True)
+    (mirror.folder / "run.json").write_text("{}")
     (mirror.folder / "checkpoints" / "1").mkdir(parents=True)
     (mirror.folder / "checkpoints" / "1" / "manifest.json").write_text("{}")
     (mirror.folder / "lock").touch()
     mirror.push_later(pytest.fail)
     mirror.push()
     mirror.close()
-    assert memory.find("/bucket/run") == ["/bucket/run/checkpoints/1/manifest.json"]
+    assert memory.find("/bucket/run") == [
+        "/bucket/run/checkpoints/1/manifest.json", "/bucket/run/run.json"
+    ]  # fmt: skip
     (mirror.folder / "unsaved").write_text("here only")
     again = Mirror("memory://bucket/run")
     again.pull()
@@ -229,7 +252,7 @@ def test_a_mirror_goes_where_the_run_went(memory: Any, tmp_path: Path) -> None:
     (again.folder / "checkpoints" / "1" / "manifest.json").unlink()
     again.push()
     again.close()
-    assert memory.find("/bucket/run") == ["/bucket/run/metrics.jsonl"]
+    assert memory.find("/bucket/run") == ["/bucket/run/metrics.jsonl", "/bucket/run/run.json"]
 
 
 def test_one_process_at_a_time_works_on_a_run(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ from litebert.base.remote.urls import as_url, join
 
 LAST = "run.json"
 NOTE = ".uploaded"
-_IGNORED = ("lock", NOTE)
+_IGNORED = ("lock",)
 
 
 class Mirror:
@@ -35,6 +35,7 @@ class Mirror:
     def __init__(self, out: Path | str) -> None:
         self.url = as_url(out)
         self.folder = Path(out) if self.url is None else stand_in("runs", self.url)
+        self._note = self.folder.parent / NOTE  # used for URLs alone
         self._uploaded: dict[str, list[int]] = {}  # name -> size, time, version there
         self._lease = None if self.url is None else Lease(self.url)
         self._thread: threading.Thread | None = None
@@ -50,19 +51,23 @@ class Mirror:
         prefix = f"{self.url}/"
         there = {e.url.removeprefix(prefix): e.version for e in list_objects(self.url)}
         there.pop(LOCK, None)
-        note = self.folder / NOTE
-        if note.is_file():
-            self._uploaded = json.loads(note.read_text())
+        if self._note.is_file():
+            self._uploaded = json.loads(self._note.read_text())
         if there == {name: entry[2] for name, entry in self._uploaded.items()}:
             return
+        self._note.unlink(missing_ok=True)
+        if LAST in there:
+            self._fetch(there)
+        else:  # the first upload was cut: what there is of the run is here
+            self._uploaded = {name: [0, 0, version] for name, version in there.items()}
+        self._save_note()
+
+    def _fetch(self, there: dict[str, int]) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
-        self._uploaded = {}
-        if there:
-            url = self.url
-            in_parallel(lambda name: download(join(url, name), self.folder / name), there)
-            self._uploaded = {name: [*self._mark(name), there[name]] for name in there}
-        self._save_note()
+        url = self.url or ""
+        in_parallel(lambda name: download(join(url, name), self.folder / name), there)
+        self._uploaded = {name: [*self._mark(name), there[name]] for name in there}
 
     def push(self) -> None:
         """Bring what changed there; returns when it is there."""
@@ -137,7 +142,8 @@ class Mirror:
         return [status.st_size, status.st_mtime_ns]
 
     def _save_note(self) -> None:
-        write_atomic(self.folder / NOTE, json_text(self._uploaded).encode())
+        self._note.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(self._note, json_text(self._uploaded).encode())
 
 
 def _order(name: str) -> tuple[int, str]:
