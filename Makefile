@@ -47,6 +47,7 @@ cluster: install
 	    { apt-get -qq update; apt-get -qq install -y iproute2; } >/dev/null 2>&1; } || true
 	$(CLUSTER)/bin/python -m pytest -m cluster
 	$(CLUSTER)/bin/python -m tests.remote
+	$(CLUSTER)/bin/python -m tests.cluster
 
 check: install
 	$(BIN)/ruff format --check .

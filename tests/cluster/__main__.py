@@ -21,6 +21,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.cluster import test_torchrun as runs
 from tests.cluster.network import Network, two_hosts, wait_until
 from tests.train.runs import assert_equal_endings, write_store
@@ -103,4 +105,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except pytest.skip.Exception as error:  # there are no namespaces here
+        print(error)
