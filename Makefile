@@ -39,7 +39,7 @@ contract: install
 cluster: install
 	test -x $(CLUSTER)/bin/ray || { $(BIN)/python -m venv $(CLUSTER) && \
 	    $(BIN)/python -c 'import sysconfig; \
-	        print(f"import site; site.addsitedir({sysconfig.get_path(\"purelib\")!r})")' \
+	        print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
 	        > $$(echo $(CLUSTER)/lib/python*/site-packages)/beside.pth && \
 	    $(CLUSTER)/bin/python -m pip install --quiet -c constraints-cluster.txt \
 	        ray s3fs gcsfs 'moto[server]'; }
@@ -47,6 +47,7 @@ cluster: install
 	    { apt-get -qq update; apt-get -qq install -y iproute2; } >/dev/null 2>&1; } || true
 	$(CLUSTER)/bin/python -m pytest -m cluster
 	$(CLUSTER)/bin/python -m tests.remote
+	$(CLUSTER)/bin/python -m tests.cluster
 
 check: install
 	$(BIN)/ruff format --check .

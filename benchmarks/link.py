@@ -2,10 +2,10 @@
 
     sudo python benchmarks/link.py [--rate 100mbit] [--delay 10ms] [--steps 6]
 
-Two network namespaces (root, `ip` and `tc`), a rank in each, on a core of its own. A shared and an
-unshared encoder of equal compute: the paper's claim about communication, measured. The compute of a
-step is measured in one process before; communication is arithmetic (planning/cluster.py). Bar:
-the step within 25 % of the plan's.
+Two network namespaces (root and `ip`), a rank in each, on a core of its own; the slow cable between
+them is a thread of this process. A shared and an unshared encoder of equal compute: the paper's
+claim about communication, measured. Compute is measured with the same two ranks on a fast cable;
+communication is arithmetic (planning/cluster.py). Bar: the step within 25 % of the plan's.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def main() -> None:
     for sharing in ("all", "none"):
         with tempfile.TemporaryDirectory() as folder, two_hosts() as network:
             fast = in_ranks(network, sharing, options.steps, Path(folder))
-            network.shape(options.rate, options.delay)
+            network.shape(parse_network(rate), parse_latency(delay))
             slow = in_ranks(network, sharing, options.steps, Path(folder))
         cluster = Cluster(2, 2, parse_network(rate), parse_latency(delay))
         planned = plan_cluster(

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.slow_link import MTU, SlowLink
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -39,6 +41,7 @@ class Network:
 
     name: str
     processes: list[subprocess.Popen[str]] = field(default_factory=list)
+    slow: SlowLink | None = None
 
     def host(self, number: int) -> str:
         return f"{self.name}-{number}"
@@ -47,7 +50,7 @@ class Network:
         return f"10.231.0.{number + 1}"
 
     def interface(self, number: int) -> str:
-        return f"lb{self.name[-4:]}{number}"
+        return f"{'' if self.slow is None else 't'}lb{self.name[-4:]}{number}"
 
     def start(self, number: int, *command: object, log: Path, **variables: str):
         """A process on a host, whose output goes to a file."""
@@ -71,9 +74,10 @@ class Network:
                 ["ip", "netns", "exec", host, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1"],
                 check=False,
             )
-            _ip("-n", host, "link", "add", "out", "type", "dummy")
+            _ip("-n", host, "link", "add", "out", "type", "veth", "peer", "name", "sink")
             _ip("-n", host, "addr", "add", "10.232.0.1/24", "dev", "out")
-            _ip("-n", host, "link", "set", "out", "up", "arp", "off")
+            for link in ("out", "sink"):
+                _ip("-n", host, "link", "set", link, "up", "arp", "off")
             _ip("-n", host, "route", "add", "default", "via", "10.232.0.2", "dev", "out")
 
     def packets_out(self) -> list[int]:
@@ -93,12 +97,18 @@ class Network:
         """Put it back."""
         _ip("-n", self.host(number), "link", "set", self.interface(number), "up")
 
-    def shape(self, rate: str, delay: str) -> None:
-        """Let both ends send at a rate, and every packet take a time."""
-        for number in (0, 1):
-            words = ["qdisc", "replace", "dev", self.interface(number), "root", "netem"]
-            words += ["delay", delay, "rate", rate, "limit", "100000"]
-            subprocess.run(["tc", "-n", self.host(number), *words], check=True)
+    def shape(self, bits_per_second: float, delay: float) -> None:
+        """Replace the cable by one with a rate, on which every packet takes some seconds."""
+        old = [self.interface(number) for number in (0, 1)]
+        names = (f"t{old[0]}", f"t{old[1]}")
+        self.slow = SlowLink(names, bits_per_second, delay)  # which have the interfaces' names now
+        for number, name in enumerate(names):
+            host = self.host(number)
+            _ip("-n", host, "addr", "flush", "dev", old[number])
+            _ip("link", "set", name, "netns", host)
+            _ip("-n", host, "addr", "add", f"{self.address(number)}/24", "dev", name)
+            _ip("-n", host, "link", "set", name, "mtu", str(MTU), "up")
+        self.slow.start()
 
     def pids(self, number: int, text: str) -> list[int]:
         """Processes of a host whose command line has a text in it."""
@@ -137,6 +147,8 @@ def two_hosts() -> Iterator[Network]:
         for process in network.processes:
             with_children(process.pid)
             process.wait()
+        if network.slow is not None:
+            network.slow.close()
         for number in (0, 1):
             for pid in network.pids(number, ""):
                 with_children(pid)

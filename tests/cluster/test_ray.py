@@ -23,6 +23,8 @@ pytestmark = pytest.mark.cluster
 
 PARTS = 8
 RECOVERY = 60.0  # seconds, at most
+# A head finds the token that an earlier cluster left in the home folder, and other nodes do not.
+AUTHENTICATION = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "5eed" * 16}
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +83,8 @@ def test_nobody_at_the_address(text: Path, tmp_path: Path) -> None:
 def start_cluster(network: Network, folder: Path) -> None:
     """A node of one processor on each host."""
     ray = Path(PYTHON).with_name("ray")
+    # Without this file a head asks the usual addresses which company's cloud it is in.
+    (folder / "ray_bootstrap_config.yaml").touch()
     for number in (0, 1):
         role = (
             ["--head", "--port", "6379", "--temp-dir", f"/tmp/ray-{os.getpid()}",
@@ -90,7 +94,8 @@ def start_cluster(network: Network, folder: Path) -> None:
         )  # fmt: skip
         network.start(
             number, ray, "start", *role, "--node-ip-address", network.address(number),
-            "--num-cpus", "1", "--block", log=folder / f"ray-{number}.log", **SETTINGS,
+            "--num-cpus", "1", "--block", log=folder / f"ray-{number}.log",
+            **SETTINGS, **AUTHENTICATION, HOME=str(folder),
         )  # fmt: skip
         wait_until(lambda n=number: network.pids(n, "raylet/raylet"), 90, f"node {number}")
     time.sleep(3)
@@ -116,6 +121,7 @@ def test_over_two_hosts(kind: str, text: Path, tmp_path: Path) -> None:
         process = network.start(
             0, PYTHON, "-m", "litebert", *arguments(text, out), "--on",
             f"ray:{network.address(0)}:6379", "--parts", PARTS, log=tmp_path / "prepare.log",
+            **AUTHENTICATION,
         )  # fmt: skip
         wait_until(lambda: network.pids(1, "ray::_checked"), 90, "a task on host 1")
         began = time.monotonic()

@@ -1,6 +1,6 @@
 """Interrupt uploads and downloads 200 times: is anything cut short ever seen, is anything lost?
 
-    python -m tests.remote [--kills 100] [--faults 100] [--seed 0]
+    python -m tests.remote [--kills 100] [--faults 100] [--seed 0] [--work prepare,pretrain]
 
 A preparation from S3 to S3, and a pretraining from S3 to S3, against moto's server on loopback
 through a proxy that resets connections in the middle of an answer, answers with status 500, or is
@@ -28,7 +28,9 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=100, help="processes to kill")
     parser.add_argument("--faults", type=int, default=100, help="answers to spoil")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--work", default="prepare,pretrain", help="the commands to interrupt")
     options = parser.parse_args()
+    works = options.work.split(",")
     chance = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as folder, s3_server() as port:
         scratch, bucket = Path(folder), Bucket(port)
@@ -38,11 +40,11 @@ def main() -> None:
         bucket.put(write_wordpiece(scratch / "tokenizer"), "tokenizer/")
         bucket.put(write_store(scratch / "text"), "corpus/")
         with Proxy(port, chance) as proxy:
-            for work in ("prepare", "pretrain"):
+            for work in works:
                 start_anew(bucket, scratch)
                 before = dict(proxy.kinds)
-                half = (options.kills // 2, options.faults // 2)
-                tally = interrupt(work, bucket, proxy, scratch, *half, chance)
+                share = (options.kills // len(works), options.faults // len(works))
+                tally = interrupt(work, bucket, proxy, scratch, *share, chance)
                 kinds = {k: n - before.get(k, 0) for k, n in proxy.kinds.items()}
                 print(
                     f"{work}: {tally.lives} lives, {tally.kills} killed, faults {kinds}, "

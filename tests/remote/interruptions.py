@@ -113,6 +113,8 @@ def interrupt(work: str, bucket: Bucket, proxy: Proxy, scratch: Path, kills: int
             tally.errors += 1
         else:
             tally.kills += 1
+        if tally.lives % 10 == 0:
+            print(f"{work}: {tally}, {proxy.faults - first} faults", flush=True)
     proxy.rate = 0.0
     told = in_ranks(_live, 1, variables, work, None)[0]
     assert told.begun, told.error

@@ -102,7 +102,7 @@ class Proxy:
                     data = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n"
                     target.sendall(data)
                     for end in (target, source):
-                        end.close()
+                        end.shutdown(socket.SHUT_RDWR)
                     return
                 target.sendall(data)
             target.shutdown(socket.SHUT_WR)
@@ -117,13 +117,19 @@ class Proxy:
 
 
 def _reset(end: socket.socket) -> None:
+    """Have the other side told that the connection is gone.
+
+    A thread may be reading from it; the connection stays until that is woken.
+    """
+    with suppress(OSError):
+        end.shutdown(socket.SHUT_RD)
     end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     end.close()
 
 
 def s3_client(port: int) -> Any:
     """A client of the server itself, whatever the environment says."""
-    import boto3
+    import boto3  # pyright: ignore[reportMissingImports]
 
     return boto3.client(
         "s3", endpoint_url=f"http://127.0.0.1:{port}", aws_access_key_id="someone",

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +17,10 @@ import pytest
 import litebert
 from litebert.base.errors import FileError, LitebertError, MissingExtraError
 from litebert.base.files import MANIFEST
-from litebert.base.remote import objects, urls
+from litebert.base.remote import lease, objects, urls
 from litebert.base.remote.cache import ObjectCache, cache_size
 from litebert.base.remote.folders import INCOMPLETE, local_folder, new_folder
+from litebert.base.remote.lease import Lease
 from litebert.base.remote.mirror import Mirror
 from litebert.base.remote.urls import as_url
 from litebert.corpus.store import Store
@@ -201,26 +206,83 @@ def test_a_folder_whose_upload_was_cut_is_refused(memory: Any, tmp_path: Path) -
         local_folder("memory://bucket/folder")
 
 
+def test_a_first_upload_that_was_cut_is_done_again(memory: Any) -> None:
+    mirror = Mirror("memory://bucket/run")
+    mirror.pull()
+    assert not mirror.folder.exists()
+    mirror.folder.mkdir(parents=True)
+    for name in ("metrics.jsonl", "run.json"):
+        (mirror.folder / name).write_text("here")
+    mirror.close()
+    memory.pipe_file("/bucket/run/metrics.jsonl", b"he")  # and nothing was noted of it
+    memory.pipe_file("/bucket/run/checkpoint", b"of before")
+    again = Mirror("memory://bucket/run")
+    again.pull()
+    assert (again.folder / "run.json").read_text() == "here"
+    again.push()
+    again.close()
+    assert memory.find("/bucket/run") == ["/bucket/run/metrics.jsonl", "/bucket/run/run.json"]
+    assert memory.cat_file("/bucket/run/metrics.jsonl") == b"here"
+
+
 def test_a_mirror_goes_where_the_run_went(memory: Any, tmp_path: Path) -> None:
     mirror = Mirror("memory://bucket/run")
     mirror.pull()
+    mirror.folder.mkdir(parents=True)
+    (mirror.folder / "run.json").write_text("{}")
     (mirror.folder / "checkpoints" / "1").mkdir(parents=True)
     (mirror.folder / "checkpoints" / "1" / "manifest.json").write_text("{}")
     (mirror.folder / "lock").touch()
     mirror.push_later(pytest.fail)
     mirror.push()
-    assert memory.find("/bucket/run") == ["/bucket/run/checkpoints/1/manifest.json"]
+    mirror.close()
+    assert memory.find("/bucket/run") == [
+        "/bucket/run/checkpoints/1/manifest.json", "/bucket/run/run.json"
+    ]  # fmt: skip
     (mirror.folder / "unsaved").write_text("here only")
     again = Mirror("memory://bucket/run")
     again.pull()
     assert (again.folder / "unsaved").exists()  # this is the machine that was there last
+    again.close()
     memory.pipe_file("/bucket/run/metrics.jsonl", b"of another machine")
+    again = Mirror("memory://bucket/run")
     again.pull()
     assert (again.folder / "metrics.jsonl").read_bytes() == b"of another machine"
     assert not (again.folder / "unsaved").exists()
     (again.folder / "checkpoints" / "1" / "manifest.json").unlink()
     again.push()
-    assert memory.find("/bucket/run") == ["/bucket/run/metrics.jsonl"]
+    again.close()
+    assert memory.find("/bucket/run") == ["/bucket/run/metrics.jsonl", "/bucket/run/run.json"]
+
+
+def test_one_process_at_a_time_works_on_a_run(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "RENEWAL", 0.05)
+    first, second = Lease("memory://bucket/run"), Lease("memory://bucket/run")
+    first.take()
+    with pytest.raises(FileError, match=rf"process {os.getpid()} on .* works on it"):
+        second.take()
+    first.give_back()
+    second.take()
+    with pytest.raises(FileError, match="has taken over"):
+        first.check()
+    second.give_back()
+    assert memory.find("/bucket/run") == []
+
+
+@pytest.mark.parametrize("host", ["elsewhere", socket.gethostname()])
+def test_the_lock_of_an_owner_that_is_gone_is_taken_over(
+    memory: Any, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    """At once where the process can be looked for, else when the lock is not renewed."""
+    monkeypatch.setattr(lease, "RENEWAL", 0.05 if host == "elsewhere" else 1000.0)
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    content = json.dumps({"host": host, "pid": gone.pid, "token": "theirs"})
+    memory.pipe_file(f"/bucket/run/{lease.LOCK}", content.encode())
+    mine = Lease("memory://bucket/run")
+    mine.take()
+    mine.check()
+    mine.give_back()
 
 
 def test_what_may_pass_is_tried_again_and_said(

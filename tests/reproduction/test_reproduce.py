@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 import shutil
 import signal
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,8 +16,9 @@ import pytest
 
 import litebert
 from litebert.base.errors import LitebertError
-from litebert.reproduction import grid, reproduce, scale
+from litebert.reproduction import grid, on_ray, reproduce, scale
 from litebert.reproduction.reproduce import GridView
+from litebert.reproduction.row import GridRow
 from litebert.train.callbacks import Callback
 from tests.train.runs import write_store
 
@@ -184,3 +188,42 @@ def test_parts_of_a_grid_are_its_rows(
         found, _ = run(table, corpus, tmp_path / "out", part=part)
     keys = [row.key for row in found.findings[0].rows.values()]
     assert worked == [keys[0]] * 2 + [keys[1]] * 2  # once for every seed
+
+
+class OneNode:
+    """A cluster of this process; what it is given crosses as it would to a node."""
+
+    gpus = 0
+
+    def completed(self, work: Callable, arguments: list[tuple], *, gpus: int) -> Iterator[tuple]:
+        assert gpus == 0
+        for number, one in reversed(list(enumerate(arguments))):
+            yield number, work(*pickle.loads(pickle.dumps(one)))
+
+
+def test_a_cluster_is_given_the_rows_and_tells_which_failed(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worked: list[tuple[str, int]] = []
+
+    def run_row(
+        row: GridRow, rows: object, store: Path, folder: Path, seeds: int, _: object
+    ) -> None:
+        asks = "sentence_order" in str(row.settings["objectives"])
+        worked.append(("SOP" if asks else "None", seeds))
+        if asks:
+            raise LitebertError("the disk is full")
+
+    monkeypatch.setattr(reproduce, "run_row", run_row)
+    monkeypatch.setattr(on_ray, "require_cluster", lambda on: None)
+    monkeypatch.setattr(on_ray, "ray_cluster", lambda on: nullcontext(OneNode()))
+    table = tmp_path / "order.toml"
+    table.write_text(TABLE)
+    found, view = run(table, corpus, tmp_path / "out", on="ray")
+    assert found.failed == 1
+    # Each once by the cluster; what did not fail is then found finished, seed by seed.
+    assert worked == [("SOP", 2), ("None", 2), ("None", 1), ("None", 2)]
+    assert any(text.endswith(": failed: the disk is full") for text in view.said)
+    assert any(text.endswith(": done") for text in view.said)
+    with pytest.raises(LitebertError, match="not s3://bucket/out"):
+        run(table, corpus, Path("s3://bucket/out"), on="ray")

@@ -14,6 +14,8 @@ from __future__ import annotations
 import logging
 import os
 import re
+import socket
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -22,7 +24,7 @@ from litebert.base.errors import LitebertError, MissingExtraError, SettingsError
 from litebert.base.processes import source_checksum
 
 RETRIES = 8
-SECONDS_TO_JOIN = 30
+SECONDS_TO_JOIN, SECONDS_TO_ANSWER = 30, 10
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_USAGE_STATS_REPORT_URL": "http://127.0.0.1:9",  # `ray start` would report that it is off
@@ -96,8 +98,6 @@ class RayCluster:
 def _checked(code: str, function: Callable[..., Any], *arguments: Any) -> Any:
     """A task, on whichever node; one with other code would make something else."""
     if source_checksum() != code:
-        import socket
-
         raise SettingsError(
             f"{socket.gethostname()}: has another litebert installed than this machine; install "
             "the same on all nodes"
@@ -105,16 +105,27 @@ def _checked(code: str, function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments)
 
 
-@contextmanager
-def ray_cluster(on: str) -> Iterator[RayCluster]:
-    """The cluster that `--on` names."""
-    address = parse_on(on)
+def require_cluster(on: str) -> None:
+    """Say before anything is written that Ray is missing, or that nobody is at the address."""
+    address, ray = parse_on(on), _import_ray()
+    if address is not None and not ray.is_initialized():
+        _require_answer(on, address)
+
+
+def _import_ray() -> Any:
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
     try:
         import ray  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise MissingExtraError("ray", "ray", "--on ray") from None
+    return ray
+
+
+@contextmanager
+def ray_cluster(on: str) -> Iterator[RayCluster]:
+    """The cluster that `--on` names."""
+    address, ray = parse_on(on), _import_ray()
     if ray.is_initialized():  # by the caller's own program
         yield RayCluster(ray)
         return
@@ -122,6 +133,7 @@ def ray_cluster(on: str) -> Iterator[RayCluster]:
     os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", str(SECONDS_TO_JOIN))
     options = {"log_to_driver": False, "logging_level": logging.ERROR, "include_dashboard": False}
     if address is not None:
+        _require_answer(on, address)
         options = {**options, "address": address}
         del options["include_dashboard"]
     try:
@@ -133,3 +145,24 @@ def ray_cluster(on: str) -> Iterator[RayCluster]:
         yield RayCluster(ray)
     finally:
         ray.shutdown()
+
+
+def _require_answer(on: str, address: str) -> None:
+    """Ray itself waits for good at an address where nobody is."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not port.isdigit() or int(port) > 65535:
+        if address in ("auto", "local"):
+            return
+        raise SettingsError(f"--on {on}: write the port too, as in ray:10.0.0.1:6379")
+    deadline = time.monotonic() + SECONDS_TO_ANSWER
+    while True:
+        try:
+            socket.create_connection((host, int(port)), SECONDS_TO_ANSWER).close()
+            return
+        except OSError as error:
+            if time.monotonic() > deadline or isinstance(error, socket.gaierror):
+                raise SettingsError(
+                    f"--on {on}: the Ray cluster cannot be joined ({error}); see that `ray start` "
+                    "runs there"
+                ) from None
+        time.sleep(1)

@@ -47,6 +47,13 @@ def autocast(precision: Precision, device: torch.device) -> AbstractContextManag
     return torch.autocast(device.type, torch.bfloat16)
 
 
+def without_autocast(device: torch.device) -> AbstractContextManager[object]:
+    """Everything in the types it has; the meta device has no autocast to switch off."""
+    if device.type == "meta":
+        return nullcontext()
+    return torch.autocast(device.type, enabled=False)
+
+
 def keep_freed_memory() -> bool:
     """Let malloc keep what tensors free instead of returning it to the system page by page.
 

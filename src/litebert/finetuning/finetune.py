@@ -37,7 +37,7 @@ from litebert.finetuning.choose import choose_recipe
 from litebert.finetuning.doubts import before_training
 from litebert.finetuning.feature_cache import cached_features, checksum
 from litebert.finetuning.model_card import finetuned_facts
-from litebert.finetuning.on_ray import SeedTask, check_shared, run_seeds
+from litebert.finetuning.on_ray import SeedTask, check_cluster, run_seeds
 from litebert.finetuning.recipe import Recipe
 from litebert.finetuning.reports import Finetuned, FinetuneReport
 from litebert.finetuning.runs import FeaturedExamples, RunResult, RunSetup, run_seed
@@ -141,7 +141,7 @@ def finetune(
     if seeds < 1:
         raise SettingsError(f"--seeds {seeds}: at least one is needed")
     if on is not None:
-        check_shared(on, out)
+        check_cluster(on, out)
     with ExitStack() as held:
         group = held.enter_context(join_group())
         heard = CallbackList(callbacks if group.is_main else ())
@@ -158,6 +158,7 @@ def finetune(
         # Every rank writes what the main one writes, to a folder that is thrown away.
         place = out if group.is_main else held.enter_context(tempfile.TemporaryDirectory())
         mirror = Mirror(place)
+        held.callback(mirror.close)
         mirror.pull()
         done = finetune_examples(
             start, folder, found, chosen, mirror.folder, overflow=overflow, seeds=seeds,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from litebert.base.errors import SettingsError
-from litebert.base.ray_tasks import ray_cluster
+from litebert.base.ray_tasks import ray_cluster, require_cluster
 from litebert.base.remote.urls import as_url
 from litebert.finetuning.recipe import Recipe
 from litebert.finetuning.runs import RunResult, RunSetup
@@ -35,10 +35,11 @@ class SeedTask:
     seed: int
 
 
-def check_shared(on: str, out: Path | str) -> None:
-    """Seeds meet in a folder, which a URL is not."""
-    if as_url(out):
-        raise SettingsError(f"--on {on}: --out must be a folder that all nodes share, not {out}")
+def check_cluster(on: str, out: Path | str) -> None:
+    """Seeds meet in a folder, which a URL is not; and a cluster must be there."""
+    if url := as_url(out):
+        raise SettingsError(f"--on {on}: --out must be a folder that all nodes share, not {url}")
+    require_cluster(on)
 
 
 def run_seeds(on: str, tasks: list[SeedTask], one_seed: OneSeed, setup: RunSetup) -> None:

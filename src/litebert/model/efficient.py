@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from litebert.base.runtime import without_autocast
 from litebert.model.dropout import dropout as drop
 from litebert.model.dropout import kept as draw_kept
 
@@ -96,6 +97,8 @@ def _activate_backward(grad: Tensor, slope: Tensor, name: str) -> Tensor:
 def _compute_dtype(x: Tensor) -> torch.dtype:
     """What matrix products run in: autocast's choice where it is on."""
     device = x.device.type
+    if device == "meta":  # which has none: asking would be an error
+        return x.dtype
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
 
 
@@ -123,7 +126,7 @@ class _NormFeedForward(torch.autograd.Function):
         b2: Tensor, eps: float, activation: str, dropout: float,
     ) -> Tensor:  # fmt: skip
         low = _compute_dtype(x)
-        with torch.autocast(x.device.type, enabled=False):
+        with without_autocast(x.device):
             u, mean, rstd = torch.native_layer_norm(x.to(gain.dtype), gain.shape, gain, shift, eps)
             a = torch.addmm(b1.to(low), u.to(low), w1.to(low).t())
             activated = _activate(a, activation)
@@ -190,7 +193,7 @@ class _VocabularyLoss(torch.autograd.Function):
         loss, correct = bias.new_zeros(()), targets.new_zeros(())
         sampled = targets.clone()
         grad_x, grad_table, grad_bias = (torch.zeros_like(t) for t in (x, table, bias))
-        with torch.autocast(x.device.type, enabled=False):
+        with without_autocast(x.device):
             table_low, bias_low = table.to(low), bias.to(low)
             for start in range(0, len(targets), SLICE):
                 part = slice(start, start + SLICE)

@@ -161,8 +161,7 @@ class Encoder(nn.Module):
     def _positions(self, ids: Tensor, layout: Layout) -> Tensor:
         first = self.config.first_position
         if isinstance(layout, Packed):
-            counts = [torch.arange(first, first + length) for length in layout.lengths]
-            return torch.cat(counts).to(ids.device)
+            return layout.positions(ids.device, first)
         if first == 0:
             return torch.arange(layout.length, device=ids.device).expand(ids.shape)
         # RoBERTa counts real tokens only, wherever the padding is.

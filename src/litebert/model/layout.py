@@ -10,7 +10,7 @@ Shapes: B sequences, T padded length, N tokens (B*T when padded), H hidden, A he
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 
 import torch
@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from litebert.model.attention import Run, attend
+from litebert.model.varlen import Grid, attend_at_once
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,11 @@ class Padded:
         self, projected: Sequence[Tensor], dropout: float, read_R: Tensor | None = None
     ) -> Tensor:
         """Attention within each sequence, asked by all tokens or by those that are read."""
-        runs = _runs((self.length,) * self.sequences, read_R)
-        return attend(projected, runs, self.keys_BT, dropout)
+        lengths, device = (self.length,) * self.sequences, projected[0].device
+        if device.type != "cpu":
+            grid = Grid.of(lengths, device)
+            return attend_at_once(projected, grid, self.keys_BT, dropout, read_R)
+        return attend(projected, _runs(lengths, read_R), self.keys_BT, dropout)
 
     def first(self, x_NH: Tensor) -> Tensor:
         """The first token of each sequence, [CLS]."""
@@ -72,6 +76,7 @@ class Packed:
     """Sequences of the given lengths, end to end, without padding."""
 
     lengths: tuple[int, ...]
+    _grids: dict[torch.device, Grid] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def sequences(self) -> int:
@@ -82,11 +87,28 @@ class Packed:
         """Where each sequence begins."""
         return [0, *accumulate(self.lengths)][:-1]
 
+    def positions(self, device: torch.device, first: int) -> Tensor:
+        """The place of each token in its sequence, counted from a number."""
+        if device.type == "cpu":
+            counts = [torch.arange(first, first + length) for length in self.lengths]
+            return torch.cat(counts)
+        grid = self._grid(device)
+        return grid.places_N % grid.longest + first
+
     def attend(
         self, projected: Sequence[Tensor], dropout: float, read_R: Tensor | None = None
     ) -> Tensor:
         """Attention within each sequence, asked by all tokens or by those that are read."""
+        device = projected[0].device
+        if device.type != "cpu":
+            return attend_at_once(projected, self._grid(device), None, dropout, read_R)
         return attend(projected, _runs(self.lengths, read_R), None, dropout)
+
+    def _grid(self, device: torch.device) -> Grid:
+        """Made once, for all layers."""
+        if device not in self._grids:
+            self._grids[device] = Grid.of(self.lengths, device)
+        return self._grids[device]
 
     def first(self, x_NH: Tensor) -> Tensor:
         """The first token of each sequence, [CLS]."""
@@ -97,7 +119,10 @@ class Packed:
         if x_NH.device.type == "cpu" and not x_NH.requires_grad:  # all in one call
             rows, starts = torch.arange(len(x_NH)), torch.tensor(self.starts)
             return F.embedding_bag(rows, x_NH, starts, mode="mean")
-        return torch.stack([part.mean(0) for part in x_NH.split(self.lengths)])
+        if x_NH.device.type == "cpu":
+            return torch.stack([part.mean(0) for part in x_NH.split(self.lengths)])
+        x_BTH, real_BT = self.padded(x_NH)
+        return x_BTH.sum(1) / real_BT.sum(1, keepdim=True)
 
     def select(self, x_NH: Tensor, chosen: Sequence[int]) -> tuple[Tensor, Packed]:
         """Only the chosen sequences."""
@@ -115,6 +140,9 @@ class Packed:
 
     def padded(self, x_NH: Tensor) -> tuple[Tensor, Tensor]:
         """Tokens as (B, T, H), and a mask that is True at real tokens."""
+        if x_NH.device.type != "cpu":
+            grid = self._grid(x_NH.device)
+            return grid.pad(x_NH), grid.real_BT
         x_BTH = torch.nn.utils.rnn.pad_sequence(list(x_NH.split(self.lengths)), batch_first=True)
         lengths = torch.tensor(self.lengths, device=x_NH.device)
         return x_BTH, torch.arange(x_BTH.shape[1], device=x_NH.device) < lengths[:, None]

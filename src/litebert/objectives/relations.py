@@ -23,6 +23,7 @@ from torch.autograd.function import once_differentiable
 from litebert.base.batches import Batch
 from litebert.base.errors import SettingsError
 from litebert.base.ragged import IntArray
+from litebert.base.runtime import without_autocast
 from litebert.model.config import EncoderConfig
 from litebert.model.inputs import Inputs
 from litebert.model.layout import State
@@ -95,7 +96,7 @@ def _scores(x_BTH: Tensor, heads: int, padding: Tensor) -> tuple[Tensor, Tensor]
 class _Divergence(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, taught: Tensor, real: Tensor, heads: int) -> Tensor:
-        with torch.autocast(x.device.type, enabled=False):
+        with without_autocast(x.device):
             padding = ~real[:, None, None, :]
             rows = real[:, None, :, None] / heads  # which rows count, and how much
             x_BATD, ours = _scores(x, heads, padding)

@@ -30,6 +30,7 @@ from litebert.reproduction.measurement import (
     read_measurements,
 )
 from litebert.reproduction.measures import MEASURES
+from litebert.reproduction.on_ray import Failures, RowsTask, check_cluster, run_on
 from litebert.reproduction.provenance import ReproductionContext
 from litebert.reproduction.report import write_report
 from litebert.reproduction.row import GridRow, Stopped, run_folder, run_row, seeds_done
@@ -80,6 +81,7 @@ def reproduce(
     scale: str | None = None,
     out: str | Path | None = None,
     part: str | None = None,
+    on: str | None = None,
     callbacks: GridView | None = None,
 ) -> Reproduction:
     """Run the papers' tables on your budget, and say what agrees, contradicts or stays undecided.
@@ -101,6 +103,8 @@ def reproduce(
         scale: minutes, hour or eight_hours; by default what the budget allows.
         out: The grid's folder; the same one resumes.
         part: I/N: only every N-th row, beginning with the I-th, to share a grid among machines.
+        on: "ray" or "ray:ADDRESS": rows run on the nodes of a Ray cluster, one device each; OUT and
+            the corpus must be on a file system that they share.
         callbacks: Told what happens (a GridView).
     """
     view = callbacks or GridView()
@@ -122,7 +126,9 @@ def reproduce(
         raise SettingsError(f"--seeds {seeds}: at least one is needed")
     request = GridRequest(chosen, budget, seeds, scale)
     split = parse_part(part)
-    return _Reproduce(request, Path(corpus), data, Path(out), split, view, tables).go()
+    if on is not None:
+        check_cluster(on, out)
+    return _Reproduce(request, Path(corpus), data, Path(out), split, view, tables).go(on)
 
 
 def parse_part(text: str | None) -> tuple[int, int]:
@@ -156,8 +162,8 @@ class _Reproduce:
         self.data = data
         self.failed: set[str] = set()
 
-    def go(self) -> Reproduction:
-        """Plan, train, measure, report."""
+    def go(self, on: str | None = None) -> Reproduction:
+        """Plan, train, measure, report; on a cluster, what is found finished afterwards."""
         view = self.view
         with lock_folder(self.out, "litebert reproduce"):
             plan = open_plan(self.request, self.store, self.out)
@@ -166,6 +172,8 @@ class _Reproduce:
             self._say_unmeasured()
             if plan.seconds is not None:
                 view.say(f"about {plan.seconds / 60:.0f} minutes at the scale of {scale.name}")
+        if on is not None:
+            self._elsewhere(on, plan)
         held_out = HeldOut(self.corpus, scale.max_length, scale.sequences)
         finished = True
         try:
@@ -176,6 +184,22 @@ class _Reproduce:
         except Stopped:
             finished = False
         return self._report(plan, downstream, finished)
+
+    def _elsewhere(self, on: str, plan: FrozenPlan) -> None:
+        """Have the rows trained and measured by a cluster."""
+        unique, chains = plan.unique, dict[str, list[GridRow]]()
+        for row in self._mine(plan):
+            chains.setdefault(_root(row, unique), []).append(row)
+        corpus, out = self.corpus.absolute(), self.out.absolute()
+        data = None if self.data is None else Path(self.data).absolute()
+        tasks = [
+            RowsTask(rows, plan.seeds, corpus, out, data, plan.scale) for rows in chains.values()
+        ]
+        for task, failures in run_on(on, tasks, run_rows):
+            for row in task.rows:
+                why = failures.get(row.key)
+                self.view.say(f"{row.title}: {'done' if why is None else f'failed: {why}'}")
+            self.failed |= failures.keys()
 
     def _say_unmeasured(self) -> None:
         """Columns that nothing can be compared by without data."""
@@ -201,17 +225,14 @@ class _Reproduce:
         self, row: GridRow, plan: FrozenPlan, seeds: int, held_out: HeldOut, downstream: Downstream
     ) -> None:
         """Train and measure so many seeds of a row; a failure is told, and the rest goes on."""
-        folder = self.out / ROWS
-        title = str(row.settings["title"])
         try:
-            run_row(row, plan.unique, self.corpus, folder, seeds, self.view.run)
-            for seed in [*seeds_done(folder / row.key)[: plan.seeds], 0]:
-                run = run_folder(folder / row.key, seed)
-                with self.view.measuring(f"{title}, {run.name}"):
-                    measure(run, held_out, downstream)
+            complete_row(
+                row, plan.unique, seeds, self.corpus, self.out / ROWS, held_out, downstream,
+                self.view,
+            )  # fmt: skip
         except LitebertError as error:
             self.failed.add(row.key)
-            self.view.say(f"{title}: failed: {error}")
+            self.view.say(f"{row.title}: failed: {error}")
 
     def _report(self, plan: FrozenPlan, downstream: Downstream, finished: bool) -> Reproduction:
         findings = [find_out(table, plan, self.out) for table in self.request.tables]
@@ -244,6 +265,35 @@ class _Reproduce:
             f"litebert reproduce {names} --corpus {self.corpus}{extra} --budget "
             f"{self.request.budget} --seeds {self.request.seeds} --out {self.out}"
         )
+
+
+def complete_row(
+    row: GridRow, rows: dict[str, GridRow], seeds: int, corpus: Path, folder: Path,
+    held_out: HeldOut, downstream: Downstream, view: GridView,
+) -> None:  # fmt: skip
+    """Train and measure what is missing of so many seeds of a row."""
+    run_row(row, rows, corpus, folder, seeds, view.run)
+    for seed in [*seeds_done(folder / row.key)[:seeds], 0]:
+        run = run_folder(folder / row.key, seed)
+        with view.measuring(f"{row.title}, {run.name}"):
+            measure(run, held_out, downstream)
+
+
+def run_rows(task: RowsTask) -> Failures:
+    """A row and those that go on from it, wherever they are run."""
+    view, scale = GridView(), SCALES[task.scale]
+    held_out = HeldOut(task.corpus, scale.max_length, scale.sequences)
+    downstream = Downstream(task.data, scale, view.say)
+    rows = {row.key: row for row in task.rows}
+    failures: Failures = {}
+    for row in task.rows:
+        try:
+            complete_row(
+                row, rows, task.seeds, task.corpus, task.out / ROWS, held_out, downstream, view
+            )
+        except LitebertError as error:
+            failures[row.key] = str(error)
+    return failures
 
 
 def _root(row: GridRow, rows: dict[str, GridRow]) -> str:

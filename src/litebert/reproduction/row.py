@@ -53,6 +53,11 @@ class GridRow(Settings):
         text = json.dumps(content, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
+    @property
+    def title(self) -> str:
+        """What tables call it."""
+        return str(self.settings["title"])
+
     def preset(self, seed: int, learning_rate: float, tokens: int) -> Preset:
         """The run of one seed."""
         changes: Tree = {

@@ -23,6 +23,7 @@ from litebert.model.model import Model
 from litebert.tasks.task import Term
 
 BEST = 20  # starts and ends that are combined
+UNLIKELY = -1e30  # the score of padding
 BEAMS = 5  # starts that the conditional head looks on from, and ends of each
 
 
@@ -40,8 +41,8 @@ Flags = NDArray[np.bool_]
 
 def span_term(model: Model, state: State, inputs: Inputs) -> Term:
     """The mean of two cross-entropies; windows without the answer point at [CLS]."""
-    logits = model.head("span")(state).float().split(inputs.batch.lengths.tolist())
-    start_BT, end_BT = (_pad([one[:, side] for one in logits]) for side in (0, 1))
+    logits_BT2, real_BT = state.layout.padded(model.head("span")(state).float())
+    start_BT, end_BT = logits_BT2.masked_fill(~real_BT[..., None], UNLIKELY).unbind(-1)
     start, end = inputs.labels[:, 0], inputs.labels[:, 1]
     return _term(start_BT, end_BT, start, end)
 
@@ -63,12 +64,6 @@ def _term(start_BT: Tensor, end_BT: Tensor, start: Tensor, end: Tensor) -> Term:
     loss = (loss + F.cross_entropy(end_BT, end, reduction="sum")) / 2
     correct = (start_BT.argmax(-1) == start) & (end_BT.argmax(-1) == end)
     return Term(loss, (correct.sum(),))
-
-
-def _pad(rows: list[Tensor]) -> Tensor:
-    """Rows of several lengths as (B, T), the rest as unlikely as can be."""
-    longest = max(len(row) for row in rows)
-    return torch.stack([F.pad(row, (0, longest - len(row)), value=-1e30) for row in rows])
 
 
 def spans_from_scores(

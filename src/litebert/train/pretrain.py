@@ -130,10 +130,11 @@ def pretrain(
         group = held.enter_context(join_group(distributed.timeout))
         should_stop = held.enter_context(stop_requests())
         heard = CallbackList(callbacks if group.is_main else ())
-        if group.is_main:
-            heard.callbacks += [HealthChecks(heard.on_message), WarningsFile(Path(out))]
-        changes, store = parse_overrides(overrides), Store(folders)
         mirror = Mirror(out)
+        if group.is_main:
+            heard.callbacks += [HealthChecks(heard.on_message), WarningsFile(mirror.folder)]
+        changes, store = parse_overrides(overrides), Store(folders)
+        held.callback(mirror.close)
         if group.is_main:
             mirror.pull()
         if settings is None:

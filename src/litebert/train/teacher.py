@@ -23,6 +23,7 @@ from torch import Tensor
 from litebert.base.batches import Batch, take
 from litebert.base.errors import SettingsError
 from litebert.base.files import sha256
+from litebert.base.runtime import without_autocast
 from litebert.inference.jobs import run_job
 from litebert.inference.kernels import resolve_engine_precision
 from litebert.inference.model_folder import open_tokenizer
@@ -182,5 +183,5 @@ def same_tokens(one: Tokenizer, other: Tokenizer) -> bool:
 
 @contextmanager
 def _computing(device: torch.device) -> Iterator[None]:
-    with torch.no_grad(), torch.autocast(device.type, enabled=False):
+    with torch.no_grad(), without_autocast(device):
         yield

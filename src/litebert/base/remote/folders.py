@@ -20,6 +20,7 @@ from litebert.base import files
 from litebert.base.errors import FileError
 from litebert.base.files import MANIFEST, check_manifest
 from litebert.base.remote.cache import cache_folder, held
+from litebert.base.remote.lease import LOCK
 from litebert.base.remote.objects import download, list_objects, object_at, remove, upload
 from litebert.base.remote.urls import as_url, join, scheme_of
 
@@ -115,7 +116,8 @@ def local_folder(folder: Path | str, leave_out: str | None = None) -> Path:
     url = as_url(folder)
     if url is None:
         return Path(folder)
-    unwanted = () if leave_out is None else (join(url, leave_out, ""),)
+    left_out = (LOCK,) if leave_out is None else (LOCK, f"{leave_out}/")
+    unwanted = tuple(join(url, name) for name in left_out)
     found = [entry for entry in list_objects(url) if not entry.url.startswith(unwanted)]
     if not found:
         raise FileError(f"{url}: no such folder")

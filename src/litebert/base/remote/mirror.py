@@ -4,7 +4,7 @@ What changed is uploaded, manifests of folders after their other files and `run.
 gone here is removed there, manifests first. So a checkpoint or a model there has a manifest only
 while it is whole. A note of what was uploaded tells whether the folder here is the one that is
 there: if somebody else went on with the run meanwhile, or this machine never saw it, the folder
-there is fetched.
+there is fetched. From `pull` to `close` nobody else writes there (lease.py).
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from litebert.base.errors import LitebertError
 from litebert.base.files import MANIFEST, json_text, write_atomic
 from litebert.base.remote.cache import stand_in
 from litebert.base.remote.folders import check_absent, check_writable, in_parallel
+from litebert.base.remote.lease import LOCK, Lease
 from litebert.base.remote.objects import download, list_objects, object_at, remove, upload
 from litebert.base.remote.urls import as_url, join
 
 LAST = "run.json"
 NOTE = ".uploaded"
-_IGNORED = ("lock", NOTE)
+_IGNORED = ("lock",)
 
 
 class Mirror:
@@ -34,31 +35,39 @@ class Mirror:
     def __init__(self, out: Path | str) -> None:
         self.url = as_url(out)
         self.folder = Path(out) if self.url is None else stand_in("runs", self.url)
+        self._note = self.folder.parent / NOTE  # used for URLs alone
         self._uploaded: dict[str, list[int]] = {}  # name -> size, time, version there
+        self._lease = None if self.url is None else Lease(self.url)
         self._thread: threading.Thread | None = None
         self._failure: LitebertError | None = None
 
     def pull(self) -> None:
-        """Have here what is there."""
-        if self.url is None:
+        """Have here what is there, and the right to change it."""
+        if self.url is None or self._lease is None:
             return
         check_absent(self.url, overwrite=True)
         check_writable(self.url)
+        self._lease.take()
         prefix = f"{self.url}/"
         there = {e.url.removeprefix(prefix): e.version for e in list_objects(self.url)}
-        note = self.folder / NOTE
-        if note.is_file():
-            self._uploaded = json.loads(note.read_text())
+        there.pop(LOCK, None)
+        if self._note.is_file():
+            self._uploaded = json.loads(self._note.read_text())
         if there == {name: entry[2] for name, entry in self._uploaded.items()}:
             return
+        self._note.unlink(missing_ok=True)
+        if LAST in there:
+            self._fetch(there)
+        else:  # the first upload was cut: what there is of the run is here
+            self._uploaded = {name: [0, 0, version] for name, version in there.items()}
+        self._save_note()
+
+    def _fetch(self, there: dict[str, int]) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
-        self._uploaded = {}
-        if there:
-            url = self.url
-            in_parallel(lambda name: download(join(url, name), self.folder / name), there)
-            self._uploaded = {name: [*self._mark(name), there[name]] for name in there}
-        self._save_note()
+        url = self.url or ""
+        in_parallel(lambda name: download(join(url, name), self.folder / name), there)
+        self._uploaded = {name: [*self._mark(name), there[name]] for name in there}
 
     def push(self) -> None:
         """Bring what changed there; returns when it is there."""
@@ -87,8 +96,16 @@ class Mirror:
             self._thread.join()
             self._thread = None
 
+    def close(self) -> None:
+        """Let others write there."""
+        self._wait()
+        if self._lease is not None:
+            self._lease.give_back()
+
     def _push(self) -> None:
         assert self.url is not None
+        assert self._lease is not None
+        self._lease.check()
         here: dict[str, list[int]] = {}
         for name in self._names():
             with suppress(FileNotFoundError):
@@ -125,7 +142,8 @@ class Mirror:
         return [status.st_size, status.st_mtime_ns]
 
     def _save_note(self) -> None:
-        write_atomic(self.folder / NOTE, json_text(self._uploaded).encode())
+        self._note.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(self._note, json_text(self._uploaded).encode())
 
 
 def _order(name: str) -> tuple[int, str]:

@@ -23,7 +23,7 @@ from typing import Any
 from litebert.base.errors import FileError, SettingsError
 from litebert.base.files import flush, sync, write_json, write_manifest
 from litebert.base.processes import cpu_count
-from litebert.base.ray_tasks import parse_on
+from litebert.base.ray_tasks import require_cluster
 from litebert.base.remote.folders import publish_folder
 from litebert.base.remote.urls import as_url
 from litebert.corpus.preparing.on_ray import FinishedPart, describe_task, make_parts
@@ -186,12 +186,12 @@ def prepare(
 
 
 def _check_parts(part: tuple[int, int], parts: int | None, on: str | None) -> None:
-    if on is not None:
-        parse_on(on)
     if on is not None and part != (1, 1):
         raise SettingsError("--part and --on: a cluster makes all parts; give one of the two")
     if parts is not None and (on is None or parts < 1):
         raise SettingsError(f"--parts {parts}: goes with --on, and is at least 1; see also --part")
+    if on is not None:
+        require_cluster(on)
 
 
 def _gather(found: Iterable[FinishedPart], progress: PrepareProgress) -> Iterator[ShardRecord]:
