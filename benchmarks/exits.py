@@ -7,10 +7,11 @@
     python benchmarks/exits.py run --data glue --out exits --part measure  when the machine is quiet
 
 `run` is a pretraining run, or a model folder. For each task: fine-tuned with and without exits from
-the same seeds (does a head at every depth cost full depth anything?); then, for each seed with exits, the rules of the ladder on the dev set:
-score, mean depth, and speed. `chosen` is what `accuracy=-0.5` promises honestly: the rule is chosen
-on one half of dev and scored on the other, both ways. Speed is that of int8, from texts to
-predictions, in turns within one process, against the faster of two sides that run at full depth:
+the same seeds (does a head at every depth cost full depth anything?); then, for each seed with
+exits, the rules of the ladder on the dev set: score, mean depth, and speed. `chosen` is what
+`accuracy=-0.5` promises honestly: the rule is chosen on one half of dev and scored on the other,
+both ways. Speed is that of int8, from texts to predictions, in turns within one process, against
+the faster of two sides that run at full depth:
 
 all at once   `predict` of a list, at full depth
 full, loaded  one request a text through `submit`, many at a time, at full depth
