@@ -1,15 +1,17 @@
 """Early exit on a pretrained encoder: what it costs in score, what it gives in sentences a second.
 
     python benchmarks/exits.py run --data glue --out exits            SST-2 and STS-B, three seeds
-    python benchmarks/exits.py run --data glue --out exits --tasks mrpc --set epochs=1
+    python benchmarks/exits.py run --data glue --out exits --tasks mrpc --seeds 1 --no-plain \
+        --set steps=100 --timed 200 --rounds 2                        a few minutes
     python benchmarks/exits.py run --data glue --out exits --part tune     now, and
     python benchmarks/exits.py run --data glue --out exits --part measure  when the machine is quiet
 
-For each task: fine-tuned with and without exits from the same seeds (does a head at every depth
-cost full depth anything?); then, for each seed with exits, the rules of the ladder on the dev set:
-score, mean depth, and speed. `chosen` is what `accuracy=-0.5` promises honestly: the rule is chosen
-on one half of dev and scored on the other, both ways. Speed is that of int8, from texts to
-predictions, in turns within one process, against the faster of two sides that run at full depth:
+`run` is a pretraining run, or a model folder. For each task: fine-tuned with and without exits from
+the same seeds (does a head at every depth cost full depth anything?); then, for each seed with
+exits, the rules of the ladder on the dev set: score, mean depth, and speed. `chosen` is what
+`accuracy=-0.5` promises honestly: the rule is chosen on one half of dev and scored on the other,
+both ways. Speed is that of int8, from texts to predictions, in turns within one process, against
+the faster of two sides that run at full depth:
 
 all at once   `predict` of a list, at full depth
 full, loaded  one request a text through `submit`, many at a time, at full depth
@@ -49,7 +51,7 @@ from litebert.tasks.source import DataSource
 from litebert.tasks.task import Output, Task
 
 POINTS, SPEED_UP = 0.5, 1.8
-ROUNDS, IN_FLIGHT = 3, 256
+IN_FLIGHT = 256
 TIMED = ("patience=1", "patience=2", "confidence=0.9", "depth=3")
 
 
@@ -112,10 +114,10 @@ def chosen_on_the_other_half(halves: Sequence[Calibration]) -> dict[str, Any]:
     return {"rules": rules, "points_lost": np.mean(losses), "mean_depth": np.mean(depths)}
 
 
-def seconds(runs: dict[str, Callable[[], Any]]) -> dict[str, float]:
+def seconds(runs: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
     """The fastest of a few rounds of each, in turns."""
     found: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for name, run in runs.items():
             start = time.perf_counter()
             run()
@@ -123,10 +125,13 @@ def seconds(runs: dict[str, Callable[[], Any]]) -> dict[str, float]:
     return {name: min(times) for name, times in found.items()}
 
 
-def speeds(opened: Opened, folder: Path, rules: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Sentences a second of static batches and of the engine, by rule; of full depth as "full"."""
+def speeds(
+    options: argparse.Namespace, opened: Opened, folder: Path, rules: Sequence[str]
+) -> dict[str, dict[str, float]]:
+    """Static batches and the engine, by rule, as multiples of the faster side at full depth."""
     engine = litebert.Engine(folder, precision="int8")
-    task, texts = opened.task, [_asked(example) for example in opened.examples]
+    task, timed = opened.task, opened.examples[: options.timed]
+    texts = [_asked(example) for example in timed]
 
     def static(text: str) -> None:
         examples = task.examples_of(texts)
@@ -141,7 +146,7 @@ def speeds(opened: Opened, folder: Path, rules: Sequence[str]) -> dict[str, dict
     for text in rules:
         runs[f"static {text}"] = partial(static, text)
         runs[f"engine {text}"] = partial(under_load, engine, texts, text)
-    found = {name: len(texts) / taken for name, taken in seconds(runs).items()}
+    found = {name: len(texts) / taken for name, taken in seconds(runs, options.rounds).items()}
     engine.close()
     print("int8 at full depth, sentences/s: " + told(found, ("all at once", "full, loaded")))
     full = max(found["all at once"], found["full, loaded"])
@@ -180,7 +185,7 @@ def measure(options: argparse.Namespace, task: str, seed: int) -> dict[str, Any]
     chosen = chosen_on_the_other_half([table(opened, said, everyone[k::2]) for k in (0, 1)])
     print(f"{task}, seed {seed}\n{whole}")
     print("chosen on one half, scored on the other:", json.dumps(chosen, default=float))
-    speed = speeds(opened, folder, known)
+    speed = speeds(options, opened, folder, known)
     for text in known:
         row = next(row for row in whole.rows if row.rule == text)
         print(
@@ -216,6 +221,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--no-plain", action="store_true", help="do not tune without exits too")
     parser.add_argument("--part", choices=["tune", "measure", "both"], default="both")
+    parser.add_argument("--timed", type=int, help="dev examples that are timed, at most")
+    parser.add_argument("--rounds", type=int, default=3, help="of timing, in turns")
     parser.add_argument("--set", dest="overrides", action="append", default=[])
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,7 @@ from litebert.base.runtime import has_fast_bf16
 from litebert.inference.kernels import (
     MANY_PRODUCTS,
     channel_scales,
+    first_padded,
     grid,
     has_vnni,
     int8_libraries,
@@ -33,6 +34,22 @@ def linear(inputs: int, outputs: int, seed: int = 0) -> nn.Linear:
     return nn.Linear(inputs, outputs).requires_grad_(False)
 
 
+@pytest.fixture(params=["AVX2", "AVX512"])
+def capability(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both ways to pack fp32, wherever this runs."""
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: request.param)
+    return request.param
+
+
+def test_small_weights_are_not_blocked_without_avx512(capability: str) -> None:
+    packed = packer("fp32", CPU)
+    names = [type(packed(linear(48, width), None)).__name__ for width in (80, 16_000)]
+    assert names == ["_Transposed" if capability == "AVX2" else "_Blocked", "_Blocked"]
+    assert (first_padded("fp32", CPU, 80 * 48) == 1) == (capability == "AVX512")
+    assert first_padded("fp32", CPU, 16_000 * 48) == 1
+
+
+@pytest.mark.usefixtures("capability")
 @pytest.mark.parametrize("activation", [None, "gelu", "gelu_new", "relu"])
 @pytest.mark.parametrize("rows", [1, 5, 33, 200])
 def test_packed_fp32_equals_plain(activation: str | None, rows: int) -> None:
@@ -60,6 +77,7 @@ FAMILIES = {
 }  # fmt: skip
 
 
+@pytest.mark.usefixtures("capability")
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_packed_encoder_equals_the_plain_one(family: str) -> None:
     size = {

@@ -60,7 +60,8 @@ def test_mixing_depths_changes_no_answer(engine: Engine, data: st.DataObject) ->
             if stepper.takes_more and waiting and (not stepper.tokens or data.draw(st.booleans())):
                 joining = [waiting.pop() for _ in range(data.draw(st.integers(1, len(waiting))))]
                 stepper.admit([unit for one in joining for unit in one.units()])
-            done += stepper.step() if stepper.tokens else []
+            if stepper.tokens:
+                done += stepper.step(data.draw(st.integers(1, stepper.layers_until_any_leaves())))
     for progress, job in zip(arriving, jobs, strict=True):
         assert progress.left == 0
         mixed, alone = progress.finish()[0], _alone(engine, job)
@@ -188,9 +189,9 @@ def test_short_texts_do_not_go_beside_long_ones(
     steps: list[list[int]] = []
     step = Stepper.step
 
-    def noted(self: Stepper) -> Any:
+    def noted(self: Stepper, layers: int) -> Any:
         steps.append([unit.tokens for unit in self.units()])
-        return step(self)
+        return step(self, layers)
 
     monkeypatch.setattr(Stepper, "step", noted)
     with _Held(engine):

@@ -68,9 +68,37 @@ def test_the_cache_is_used_and_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(2):
         assert split(*cache.encode(["a bb", "bb ccc"])) == [[1, 2], [2, 3]]
     assert asked == [["a", "bb", "ccc"]]
-    cache.encode(["dddd"])
+    cache.encode(["dddd", "a"])
     assert split(*cache.encode(["a " + "x" * 41, "a"])) == [[99], [1]]
     assert asked == [["a", "bb", "ccc"], ["dddd"], ["a"]]
+
+
+@pytest.mark.parametrize("first_differs", [False, True])
+def test_one_text_goes_by_a_dictionary(
+    first_differs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(word_cache, "MOST_OF_FEW", 3)
+    asked: list[tuple[str, bool]] = []
+
+    def words(new: list[str], first: bool) -> list[list[int] | None]:
+        asked.extend((word, first) for word in new)
+        return [None if word == "?" else [len(word), int(first)] for word in new]
+
+    cache = WordCache(words, lambda texts: [[99] for _ in texts], first_differs=first_differs)
+    opens = int(first_differs)
+    for _ in range(2):
+        assert cache.encode(["a bb a"])[0].tolist() == [1, opens, 2, 0, 1, 0]
+    assert asked == ([("a", True)] if first_differs else [("a", False)]) + [
+        ("bb", False), *([("a", False)] if first_differs else []),
+    ]  # fmt: skip
+    for text in ("a " + "x" * 41, "a " + "é" * 21, "bb ?"):  # so long in bytes
+        for _ in range(2):
+            assert cache.encode([text])[0].tolist() == [99]
+    assert all("x" not in word for word, _ in asked)
+    cache.encode(["ccc dddd"])  # full
+    asked.clear()
+    cache.encode(["bb bb"])
+    assert asked
 
 
 def test_words_that_depend_on_their_text_have_it_encoded_whole() -> None:

@@ -16,7 +16,7 @@ import torch
 from litebert.base.batches import Batch, bucket_by_length, take
 from litebert.base.errors import InputError
 from litebert.base.ragged import IntArray
-from litebert.inference.exits import ExitRule
+from litebert.inference.exits import ExitRule, FixedDepth
 from litebert.model.inputs import Inputs, to_inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
@@ -57,6 +57,8 @@ def predict_job(
     tell_depth: bool = True,
 ) -> Job:  # fmt: skip
     """Predictions of a task, each with the depth it took."""
+    if isinstance(rule, FixedDepth):  # known beforehand: no head is asked on the way
+        depth, rule = min(depth, rule.layers), None
 
     def finish(outputs: Sequence[Any], depths: IntArray) -> list[Prediction]:
         predictions = task.decode(examples, features, list(outputs))

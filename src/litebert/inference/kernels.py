@@ -4,7 +4,8 @@ At the sizes of serving, tens of tokens, rearranging the weights costs as much a
 is done once. A shared layer is packed once for all its depths. docs/log/inference.md has the
 measurements behind the choices:
 
-fp32   oneDNN's blocked layout, which also fuses the activation or the residual sum
+fp32   oneDNN's blocked layout, which also fuses the activation or the residual sum; small weights
+       as BLAS takes them fastest where the CPU has no AVX-512, as oneDNN has more to do around
 bf16   the same, where the CPU multiplies bfloat16 itself (AVX512-BF16, AMX)
 int8   weights by output channel, symmetric; activations by the range of each call. FBGEMM; for
        large products oneDNN where there is VNNI or AMX. Without, two products are added in 16
@@ -30,6 +31,7 @@ EnginePrecision = Literal["auto", "fp32", "bf16", "int8"]
 Resolved = Literal["fp32", "bf16", "int8"]
 MANY_PRODUCTS = 30_000_000  # multiplications from which on oneDNN's int8 product is the faster one
 MANY_ROWS = 64  # and it compiles a kernel for every number of rows: not for small ones
+SMALL_WEIGHT = 2**19  # numbers; what is around oneDNN's product takes longer than packing gains
 NEVER = 2**31
 _FUSED = {"gelu": ("gelu", "none"), "gelu_new": ("gelu", "tanh"), "relu": ("relu", "")}
 
@@ -100,8 +102,20 @@ def packer(precision: Resolved, device: torch.device) -> Pack:
     if precision == "int8":
         libraries, reduce_range = int8_libraries(device), not has_vnni()
         return lambda linear, activation: _Int8(linear, activation, libraries, reduce_range)
-    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-    return lambda linear, activation: _Blocked(linear, activation, dtype)
+    if precision == "bf16":
+        return lambda linear, activation: _Blocked(linear, activation, torch.bfloat16)
+    return _pack_fp32
+
+
+def _pack_fp32(linear: nn.Linear, activation: str | None) -> PackedLinear:
+    if _is_blocked(linear.weight.numel()):
+        return _Blocked(linear, activation, torch.float32)
+    return _Transposed(linear, activation)
+
+
+def _is_blocked(numbers: int) -> bool:
+    """Whether fp32 weights of so many numbers are packed for oneDNN here."""
+    return numbers > SMALL_WEIGHT or torch.backends.cpu.get_cpu_capability() != "AVX2"
 
 
 class _Plain(PackedLinear):
@@ -114,16 +128,36 @@ class _Plain(PackedLinear):
 
     def forward(self, x: Tensor) -> Tensor:
         y = nn.functional.linear(x.to(self.weight.dtype), self.weight, self.bias)
-        if self.activation == "relu":
-            return nn.functional.relu(y)
-        if self.activation == "gelu":
-            return nn.functional.gelu(y)
-        if self.activation == "gelu_new":
-            return nn.functional.gelu(y, approximate="tanh")
-        return y
+        return _activated(y, self.activation)
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         return nn.functional.linear(x.to(self.weight.dtype), self.weight, self.bias) + residual
+
+
+class _Transposed(PackedLinear):
+    """Weights in fp32 with the inputs as rows, which BLAS need not turn round."""
+
+    def __init__(self, linear: nn.Linear, activation: str | None) -> None:
+        super().__init__()
+        self.weight = linear.weight.detach().t().contiguous()
+        self.bias = linear.bias.detach().clone()
+        self.activation = activation or ""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _activated(torch.addmm(self.bias, x, self.weight), self.activation)
+
+    def plus(self, x: Tensor, residual: Tensor) -> Tensor:
+        return torch.addmm(self.bias, x, self.weight).add_(residual)
+
+
+def _activated(y: Tensor, activation: str) -> Tensor:
+    if activation == "relu":
+        return y.relu()
+    if activation == "gelu":
+        return nn.functional.gelu(y)
+    if activation == "gelu_new":
+        return nn.functional.gelu(y, approximate="tanh")
+    return y
 
 
 class _Blocked(PackedLinear):
@@ -211,13 +245,16 @@ def grid(rows: int) -> int:
     return (rows + step - 1) // step * step
 
 
-def first_padded(precision: Resolved, device: torch.device) -> int:
-    """The number of rows from which on products take those of the grid; never is a large number."""
+def first_padded(precision: Resolved, device: torch.device, largest: int) -> int:
+    """The number of rows from which on products take those of the grid; never is a large number.
+
+    `largest` are the numbers of the largest weight.
+    """
     if device.type != "cpu" or not torch.backends.mkldnn.is_available():
         return NEVER
     if precision == "int8":
         return MANY_ROWS if len(int8_libraries(device)) > 1 else NEVER
-    return 1
+    return 1 if precision == "bf16" or _is_blocked(largest) else NEVER
 
 
 def channel_scales(weight_OI: Tensor) -> Tensor:

@@ -48,11 +48,10 @@ class PackedEncoder(Encoder):
         self.config, self.checkpointing = encoder.config, False
         self.embeddings = encoder.embeddings
         self._dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-        self._padded_from = first_padded(precision, encoder.embeddings.token.weight.device)
-        self._first = _compiled(_FirstStates(encoder, pack, self._dtype, bytes_of_tokens))
+        largest = encoder.config.hidden_size * encoder.config.intermediate_size
         device = encoder.embeddings.token.weight.device
-        longest = torch.arange(encoder.config.max_position_embeddings, device=device)
-        self._counting = longest[encoder.config.first_position :]
+        self._padded_from = first_padded(precision, device, largest)
+        self._first = _compiled(_FirstStates(encoder, pack, self._dtype, bytes_of_tokens))
         attentions: Any = [
             _compiled(_Attention(part, pack, self._dtype))  # type: ignore[arg-type]
             for part in encoder.attentions
@@ -67,6 +66,7 @@ class PackedEncoder(Encoder):
             tokens.weight = nn.Parameter(tokens.weight[:0].clone(), requires_grad=False)
         one = len(attentions) == len(feed_forwards) == 1
         self._repeat = _compiled(_Repeat(attentions[0], feed_forwards[0])) if one else None
+        self._whole = _compiled(_Whole(self._first, self._repeat)) if one else None
 
     def embed(
         self, ids: Tensor, *, mask: Tensor | None = None, segments: Tensor | None = None,
@@ -76,10 +76,28 @@ class PackedEncoder(Encoder):
         assert lengths is not None, "an engine's batches are packed"
         layout = Packed(tuple(lengths))
         self._check_length(layout)
-        if positions is None:
-            parts = [self._counting[:length] for length in lengths]
-            positions = parts[0] if len(parts) == 1 else torch.cat(parts)
-        return State(self._first(ids, positions, segments, self.embeddings.token.weight), layout)
+        x_NH = self._first(ids, layout.lengths, positions, segments, self.embeddings.token.weight)
+        return State(x_NH, layout)
+
+    def forward(
+        self, ids: Tensor, *, mask: Tensor | None = None, segments: Tensor | None = None,
+        positions: Tensor | None = None, lengths: Sequence[int] | None = None,
+        depth: int | Sequence[int] | None = None, read: Tensor | None = None,
+    ) -> State:  # fmt: skip
+        """As the plain encoder does; a shared one without Python between tokens and result."""
+        stop = self.config.num_hidden_layers if depth is None else depth
+        if self._whole is None or not isinstance(stop, int) or positions is not None:
+            return super().forward(
+                ids, mask=mask, segments=segments, positions=positions, lengths=lengths,
+                depth=depth, read=read,
+            )  # fmt: skip
+        assert lengths is not None, "an engine's batches are packed"
+        layout = Packed(tuple(lengths))
+        self._check_length(layout)
+        self.check_depth(stop)
+        token_VE, more = self.embeddings.token.weight, self._missing_rows(len(ids))
+        x_NH = self._whole(ids, layout.lengths, segments, token_VE, stop, more, read)
+        return State(x_NH, layout)
 
     def layers(
         self, state: State, start: int, stop: int, collect: list[State] | None = None,
@@ -88,47 +106,73 @@ class PackedEncoder(Encoder):
         """As the plain encoder does; a shared layer is repeated without Python in between."""
         if collect is not None:
             return super().layers(state, start, stop, collect, read)
-        x_NH, rows = state.x_NH, len(state.x_NH)
-        whole = stop - start - (read is not None)
-        state = State(self._padded(x_NH), state.layout)
-        if self._repeat is not None and whole > 1:
+        rows, layout = len(state.x_NH), state.layout
+        assert isinstance(layout, Packed)
+        x_NH = self._padded(state.x_NH)
+        if self._repeat is None:
+            x_NH = super().layers(State(x_NH, layout), start, stop, None, read).x_NH
+        else:
             self.check_depth(stop)
-            assert isinstance(state.layout, Packed)
-            x_NH = self._repeat(state.x_NH, state.layout.lengths, whole)
-            state, start = State(x_NH, state.layout), start + whole
-        if start < stop:
-            state = super().layers(state, start, stop, None, read)
-        return State(state.x_NH[:rows], state.layout) if len(state.x_NH) > rows else state
+            x_NH = self._repeat(x_NH, layout.lengths, stop - start, read)
+        return State(x_NH[:rows] if len(x_NH) > rows else x_NH, layout)
 
     def _padded(self, x_NH: Tensor) -> Tensor:
         """As many rows as products want: the first ones again, so that no range of bytes changes.
 
         Once before the layers, where every product would do it otherwise.
         """
-        rows = len(x_NH)
-        more = grid(rows) - rows if rows >= self._padded_from else 0
+        more = self._missing_rows(len(x_NH))
         return torch.cat([x_NH, x_NH[:more]]) if more else x_NH
+
+    def _missing_rows(self, rows: int) -> int:
+        return grid(rows) - rows if rows >= self._padded_from else 0
 
     def _run(self, arguments: tuple[Any, ...]) -> Tensor:
         """One block: with `read`, the tokens that are read afterwards, zeros elsewhere."""
         x_NH, attention, feed_forward, layout, _, read_R = arguments
         result = feed_forward(attention(x_NH, layout.lengths, read_R))
-        if read_R is None:
-            return result
-        return torch.zeros_like(x_NH).index_copy_(0, read_R, result)
+        return result if read_R is None else _spread(result, read_R, x_NH)
 
 
 class _Repeat(nn.Module):
-    """A shared layer, so many times."""
+    """A shared layer, so many times; the last one for the tokens that are read, where some are."""
 
     def __init__(self, attention: nn.Module, feed_forward: nn.Module) -> None:
         super().__init__()
         self.attention, self.feed_forward = attention, feed_forward
 
-    def forward(self, x_NH: Tensor, lengths: list[int], times: int) -> Tensor:
-        for _ in range(times):
+    def forward(
+        self, x_NH: Tensor, lengths: list[int], times: int, read_R: Tensor | None
+    ) -> Tensor:
+        whole = times if read_R is None else times - 1
+        for _ in range(whole):
             x_NH = self.feed_forward(self.attention(x_NH, lengths, None))
-        return x_NH
+        if read_R is None:
+            return x_NH
+        return _spread(self.feed_forward(self.attention(x_NH, lengths, read_R)), read_R, x_NH)
+
+
+class _Whole(nn.Module):
+    """A shared encoder from tokens to the result: of one short text, Python took a third."""
+
+    def __init__(self, first: nn.Module, repeat: nn.Module) -> None:
+        super().__init__()
+        self.first, self.repeat = first, repeat
+
+    def forward(
+        self, ids: Tensor, lengths: list[int], segments: Tensor | None, token_VE: Tensor,
+        times: int, more: int, read_R: Tensor | None,
+    ) -> Tensor:  # fmt: skip
+        x_NH = self.first(ids, lengths, None, segments, token_VE)
+        if more > 0:
+            x_NH = torch.cat([x_NH, x_NH.narrow(0, 0, more)])
+        x_NH = self.repeat(x_NH, lengths, times, read_R)
+        return x_NH.narrow(0, 0, ids.shape[0]) if more > 0 else x_NH
+
+
+def _spread(x_RH: Tensor, read_R: Tensor, all_NH: Tensor) -> Tensor:
+    """The tokens that were read, at their places among all; zeros elsewhere."""
+    return torch.zeros_like(all_NH).index_copy_(0, read_R, x_RH)
 
 
 class _FirstStates(nn.Module):
@@ -151,18 +195,25 @@ class _FirstStates(nn.Module):
         segments = tables.segment.weight.detach()
         self.places = tables.position.weight.detach() + segments[0]
         self.segments = segments - segments[0]
+        self.counting = torch.arange(
+            encoder.config.first_position, len(self.places), device=segments.device
+        )
         self.norm = _Norm(tables.norm, torch.float32)
         projection = encoder.projection
         self.project = nn.Identity() if projection is None else pack(projection, None)
         self.dtype = dtype
 
     def forward(
-        self, ids: Tensor, positions: Tensor, segments: Tensor | None, token_VE: Tensor
-    ) -> Tensor:
+        self, ids: Tensor, lengths: list[int], positions: Tensor | None, segments: Tensor | None,
+        token_VE: Tensor,
+    ) -> Tensor:  # fmt: skip
         if self.has_bytes:
             token_NE = F.embedding(ids, self.bytes) * F.embedding(ids, self.scales)
         else:
             token_NE = F.embedding(ids, token_VE)
+        if positions is None:
+            counts = [self.counting.narrow(0, 0, length) for length in lengths]
+            positions = counts[0] if len(counts) == 1 else torch.cat(counts)
         x_NE = token_NE + F.embedding(positions, self.places)
         if segments is not None:
             x_NE = x_NE + F.embedding(segments, self.segments)

@@ -1,14 +1,13 @@
 """Requests of many callers through one encoder: queues, and a thread that steps.
 
 Two lanes: short texts do not go through the layers beside long ones, whose steps take many times as
-long as theirs. Between two steps the lane goes on that had less of the time, where the short one's
-seconds count for less; so a short text waits for one step of a long one at most, and long ones
-always get their share.
+long as theirs. A step is as many layers as take `STEP_SECONDS`; between two of them new texts join,
+and the lane goes on that has the earliest turn.
 
-Order within a lane: a unit's turn is its arrival plus the time that its request's tokens up to and
-including it take. So short texts go before long ones that came a little earlier, a large batch is
-cut into slices between which others get their turn, and nobody starves: turns are fixed at arrival,
-and later arrivals get later turns.
+A unit's turn is its arrival plus the time that its request's tokens up to and including it take. So
+short texts go before long ones that came a little earlier, a large batch is cut into slices between
+which others get their turn, and nobody starves: turns are fixed at arrival, and later arrivals get
+later turns.
 
 Every request is answered, refused or cancelled exactly once. A deadline is refused with a
 DeadlineError as soon as it has passed, wherever the request is.
@@ -34,10 +33,10 @@ from litebert.model.model import Model
 
 SHORT = 64  # tokens; a text of so many joins even where the step is full
 LONG = 128  # tokens; texts of more go in a lane of their own
-LONG_STEP = 512  # tokens of a step in that lane, unless one text has more
-SHORT_SHARE = 3  # seconds of the short lane that count as one
-SECONDS_PER_TOKEN = 1e-4  # before the first step was timed
-FORGETTING = 0.1  # of the running mean of a token's time
+LONG_STEP = 256  # tokens of a step in that lane, unless one text has more
+STEP_SECONDS = 0.02  # that a newcomer waits until it may join, or go first; one layer at least
+SECONDS_PER_TOKEN = 1e-5  # of a layer, before the first step was timed
+FORGETTING = 0.1  # of what is remembered of the steps before
 
 
 @dataclass(eq=False)
@@ -69,9 +68,10 @@ class _Lane:
 
     model: Model
     step_tokens: int
-    share: float = 1.0
     queue: list[tuple[float, int, Unit]] = field(default_factory=list)  # turn; number; unit
-    used: float = 0.0  # seconds, by the share
+    queued_tokens: int = 0
+    seconds: float = SECONDS_PER_TOKEN  # of the steps so far, the last ones most
+    tokens: float = 1.0  # of these steps, times layers
 
     def __post_init__(self) -> None:
         self.stepper = Stepper(self.model)
@@ -80,9 +80,35 @@ class _Lane:
     def is_busy(self) -> bool:
         return bool(self.queue or self.stepper.tokens)
 
+    @property
+    def turn(self) -> float:
+        """The earliest turn of its units, on their way or waiting."""
+        turns = [unit.turn for unit in self.stepper.units()]
+        return min([*turns, *(turn for turn, _, _ in self.queue[:1])])
+
+    @property
+    def seconds_per_token(self) -> float:
+        """What a token takes in one layer."""
+        return self.seconds / self.tokens
+
+    def add(self, unit: Unit, number: int) -> None:
+        heapq.heappush(self.queue, (unit.turn, number, unit))
+        self.queued_tokens += unit.tokens
+
     def clear(self) -> None:
         self.queue.clear()
+        self.queued_tokens = 0
         self.stepper = Stepper(self.model)
+
+    def layers(self, stepper: Stepper) -> int:
+        """Of a step: as many as there is time for."""
+        fit = STEP_SECONDS / (stepper.tokens * self.seconds_per_token)
+        return min(max(1, int(fit)), stepper.layers_until_any_leaves())
+
+    def time(self, tokens: int, seconds: float) -> None:
+        """Remember how long a step took."""
+        self.seconds += seconds - FORGETTING * self.seconds
+        self.tokens += tokens - FORGETTING * self.tokens
 
     def next(self, taken: int) -> Unit | None:
         """The unit whose turn it is, if there is room for it beside so many tokens."""
@@ -93,6 +119,7 @@ class _Lane:
         if taken and taken + unit.tokens > room:
             return None
         heapq.heappop(self.queue)
+        self.queued_tokens -= unit.tokens
         return unit
 
 
@@ -101,8 +128,9 @@ class Scheduler:
 
     def __init__(self, model: Model, computing: threading.Lock, step_tokens: int) -> None:
         self._model, self._computing = model, computing
-        self._short = _Lane(model, step_tokens, SHORT_SHARE)
-        self._long = _Lane(model, min(step_tokens, LONG_STEP))
+        self._short = _Lane(model, step_tokens)
+        self._long = _Lane(model, LONG_STEP)
+        self._lanes = (self._short, self._long)
         # Weak: what was answered long before its deadline is not kept until then.
         self._deadlines: list[tuple[float, int, ReferenceType[_Request]]] = []
         self._cancelled: deque[_Request] = deque()
@@ -111,13 +139,17 @@ class Scheduler:
         self._closed = False
         self._number = 0
         self._live: set[_Request] = set()
-        self._seconds_per_token = SECONDS_PER_TOKEN
-        self.queued_tokens = 0
+
+    @property
+    def queued_tokens(self) -> int:
+        """Tokens that wait to join."""
+        return sum(lane.queued_tokens for lane in self._lanes)
 
     @property
     def seconds_queued(self) -> float:
         """How long what is queued will take, by the steps so far."""
-        return self.queued_tokens * self._seconds_per_token
+        layers = self._model.config.num_hidden_layers
+        return layers * sum(lane.queued_tokens * lane.seconds_per_token for lane in self._lanes)
 
     def submit(self, job: Job, *, many: bool, deadline: float | None) -> Future[Any]:
         """Queue a job; its future gives the answer."""
@@ -153,16 +185,13 @@ class Scheduler:
 
     def _enqueue(self, request: _Request, now: float) -> None:
         self._live.add(request)
-        tokens = 0
+        turn = now
         for unit in reversed(request.units()):  # short ones first
-            tokens += unit.tokens
-            self._number += 1
-            turn = now + tokens * self._seconds_per_token
             lane = self._short if unit.tokens <= LONG else self._long
-            if not lane.is_busy:  # what it did not use is not saved up
-                lane.used = max(self._short.used, self._long.used)
-            heapq.heappush(lane.queue, (turn, self._number, unit))
-        self.queued_tokens += tokens
+            turn += unit.tokens * lane.seconds_per_token * request.job.depth
+            unit.turn = turn
+            self._number += 1
+            lane.add(unit, self._number)
 
     # --------------------------------------------------------------------------- the worker
 
@@ -178,25 +207,23 @@ class Scheduler:
                     if self._closed:
                         return
                     continue
-                lane = min(busy, key=lambda lane: lane.used)
+                lane = min(busy, key=lambda lane: lane.turn)
                 joining, stepper = self._next(lane), lane.stepper
             if joining or stepper.tokens:
                 self._advance(lane, stepper, joining)
             del joining  # else the last requests are kept until the next ones come
 
     def _busy(self) -> list[_Lane]:
-        return [lane for lane in (self._short, self._long) if lane.is_busy]
+        return [lane for lane in self._lanes if lane.is_busy]
 
     def _advance(self, lane: _Lane, stepper: Stepper, joining: list[Unit]) -> None:
         try:
             with self._computing:
                 began = time.monotonic()
                 stepper.admit(joining)
-                tokens = stepper.tokens
-                done = stepper.step()
-                seconds = time.monotonic() - began
-                lane.used += seconds / lane.share
-                self._time(tokens, seconds)
+                tokens, layers = stepper.tokens, lane.layers(stepper)
+                done = stepper.step(layers)
+                lane.time(tokens * layers, time.monotonic() - began)
         except Exception as error:  # of ours, or memory: nobody may wait forever
             with self._changed:
                 self._refuse_all(error)
@@ -213,17 +240,11 @@ class Scheduler:
             self._live.discard(request)
         return alive
 
-    def _time(self, tokens: int, seconds: float) -> None:
-        layers = self._model.config.num_hidden_layers
-        found = layers * seconds / tokens
-        self._seconds_per_token += FORGETTING * (found - self._seconds_per_token)
-
     def _next(self, lane: _Lane) -> list[Unit]:
         """The units whose turn it is, as far as there is room."""
         joining: list[Unit] = []
         tokens = lane.stepper.tokens
         while (unit := lane.next(tokens)) is not None:
-            self.queued_tokens -= unit.tokens
             if unit.progress in self._live:
                 joining.append(unit)
                 tokens += unit.tokens
@@ -240,7 +261,7 @@ class Scheduler:
         for request in self._live.intersection(gone):
             self._live.discard(request)
             request.refuse(DeadlineError("not answered by its deadline; allow more time"))
-        for lane in (self._short, self._long):
+        for lane in self._lanes:
             if any(unit.progress not in self._live for unit in lane.stepper.units()):
                 lane.stepper.drop(lambda unit: unit.progress not in self._live)
 
@@ -248,7 +269,6 @@ class Scheduler:
         for request in self._live:
             request.refuse(error)
         self._live.clear()
-        self._short.clear()
-        self._long.clear()
+        for lane in self._lanes:
+            lane.clear()
         self._deadlines.clear()
-        self.queued_tokens = 0

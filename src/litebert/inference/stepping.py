@@ -1,9 +1,12 @@
-"""One layer step over sequences that stand at different depths.
+"""Layer steps over sequences that stand at different depths.
 
 A shared encoder applies the same layer at every depth, so sequences at different depths can go
 through the same matrix product: those that are done leave after a step, new ones join before the
 next. Nobody waits for a batch to fill or to end. An encoder with layers of its own takes new ones
 only when all have left, and regroups those that stay.
+
+A step is one layer where an exit rule has to be asked after each. Else it may be several, in one
+call: Python between layers takes as long as a layer of a small model.
 
 A unit is what stays together (a sequence; the options of a question), a cohort the units that came
 in together and are asked the same thing. Cohorts lie one behind the other in one packed state.
@@ -62,6 +65,7 @@ class Unit:
     group: int
     tokens: int
     said: list[Output] = field(default_factory=list)  # by the head after each layer, for a rule
+    turn: float = 0.0  # of a scheduler: the earliest goes first
 
     @property
     def members(self) -> IntArray:
@@ -136,20 +140,27 @@ class Stepper:
             self._append(inputs.embed(self._model).x_NH)
             self._cohorts.append(_Cohort(alike, inputs, readout, stop, rule))
 
-    def step(self) -> list[Unit]:
-        """One layer for all; returns those that are done."""
+    def layers_until_any_leaves(self) -> int:
+        """How many layers all can go through before somebody may leave."""
+        if any(cohort.rule is not None for cohort in self._cohorts):
+            return 1
+        return min(cohort.stop - cohort.depth for cohort in self._cohorts)
+
+    def step(self, layers: int = 1) -> list[Unit]:
+        """So many layers for all, before which nobody may leave; returns those that are done."""
         assert self._x_NH is not None
         first = 0 if self._mixes else self._cohorts[0].depth
         layout = Packed(tuple(length for cohort in self._cohorts for length in cohort.lengths))
         state = State(self._x_NH, layout)
-        x_NH = self._model.encoder.layers(state, first, first + 1, read=self._read()).x_NH
+        read = self._read(layers)
+        x_NH = self._model.encoder.layers(state, first, first + layers, read=read).x_NH
         done: list[Unit] = []
         staying: list[Tensor] = []
         start = 0
         for cohort in self._cohorts:
             part_NH = x_NH[start : start + cohort.tokens]
             start += cohort.tokens
-            cohort.depth += 1
+            cohort.depth += layers
             left, kept_NH = self._look(cohort, part_NH)
             done += left
             staying += [kept_NH] if cohort.units else []
@@ -176,9 +187,9 @@ class Stepper:
     def _append(self, x_NH: Tensor) -> None:
         self._x_NH = x_NH if self._x_NH is None else torch.cat([self._x_NH, x_NH])
 
-    def _read(self) -> Tensor | None:
-        """The tokens that matter after this step, where most of them do not."""
-        ending = [cohort.depth + 1 == cohort.stop for cohort in self._cohorts]
+    def _read(self, layers: int) -> Tensor | None:
+        """The tokens that matter after so many layers, where most of them do not."""
+        ending = [cohort.depth + layers == cohort.stop for cohort in self._cohorts]
         tokens = sum(c.tokens for c, ends in zip(self._cohorts, ending, strict=True) if ends)
         if 2 * tokens < self.tokens:
             return None  # picking rows costs more than it saves

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from litebert.base.batches import Batch
@@ -33,6 +35,11 @@ class Inputs:
         `collect` receives the state after each block.
         """
         stop = model.config.num_hidden_layers if depth is None else depth
+        if collect is None:
+            return model.encoder(
+                self.ids, segments=self.token_types, lengths=self.batch.lengths.tolist(),
+                depth=stop, read=self._rows(read),
+            )  # fmt: skip
         return self.layers(model, self.embed(model), 0, stop, read, collect)
 
     def embed(self, model: Model) -> State:
@@ -45,16 +52,20 @@ class Inputs:
         collect: list[State] | None = None,
     ) -> State:  # fmt: skip
         """Further through the layers, from depth `start` to `stop`."""
-        rows = None if read is None else torch.from_numpy(read).to(self.ids.device)
-        return model.encoder.layers(state, start, stop, collect, rows)
+        return model.encoder.layers(state, start, stop, collect, self._rows(read))
+
+    def _rows(self, read: IntArray | None) -> Tensor | None:
+        return None if read is None else torch.from_numpy(read).to(self.ids.device)
 
 
 def to_inputs(batch: Batch, device: torch.device) -> Inputs:
     """A batch as tensors."""
 
-    def move(array: object) -> Tensor:
-        tensor = torch.as_tensor(array)
-        tensor = tensor.to(torch.float32 if tensor.is_floating_point() else torch.long)
+    def move(array: NDArray[Any]) -> Tensor:
+        tensor = torch.from_numpy(array)
+        tensor = tensor.float() if array.dtype.kind == "f" else tensor.long()
+        if device.type == "cpu":
+            return tensor
         if device.type == "cuda" and torch.cuda.is_available():
             return tensor.pin_memory().to(device, non_blocking=True)  # while the GPU still works
         return tensor.to(device)

@@ -112,6 +112,8 @@ class Packed:
 
     def first(self, x_NH: Tensor) -> Tensor:
         """The first token of each sequence, [CLS]."""
+        if len(self.lengths) == 1:
+            return x_NH[:1]
         return x_NH.index_select(0, torch.tensor(self.starts, device=x_NH.device))
 
     def mean(self, x_NH: Tensor) -> Tensor:

@@ -67,19 +67,20 @@ class Sequences:
     def batch(self, label_type: Any = np.int64, group_size: int = 1) -> Batch:
         """All of them. The text is `inside`; of a pair, only the second segment."""
         lengths = np.array([len(ids) for ids, _, _ in self.rows], np.int64)
-        edges = np.array([edge for _, edge, _ in self.rows], np.int64)
-        firsts = np.array([size for _, _, size in self.rows], np.int64)
-        place = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        edge, end = np.repeat(edges, lengths), np.repeat(lengths, lengths)
-        second = (place >= edge) & (place < end - 1)
-        alone = np.repeat(edges == lengths, lengths)
-        single = alone & (place > 0) & (place <= np.repeat(firsts, lengths))
-        empty = [np.zeros(0, np.int32)]
+        ids = np.concatenate([np.zeros(0, np.int32), *(ids for ids, _, _ in self.rows)])
+        types, is_text = np.zeros(len(ids), np.int8), np.zeros(len(ids), bool)
+        start = 0
+        for row, edge, first in self.rows:
+            end = start + len(row)
+            types[start + edge : end] = self._second_type
+            inside = (start + edge, end - 1) if edge < len(row) else (start + 1, start + 1 + first)
+            is_text[slice(*inside)] = True
+            start = end
         return Batch(
-            ids=np.concatenate([*empty, *(ids for ids, _, _ in self.rows)]),
-            token_types=(place >= edge).astype(np.int8) * self._second_type,
-            is_text=second | single,
-            segment_starts=np.zeros(len(place), bool),
+            ids=ids,
+            token_types=types,
+            is_text=is_text,
+            segment_starts=np.zeros(len(ids), bool),
             lengths=lengths,
             labels=np.array(self.labels, label_type),
             keys=np.array(self.owners, np.uint64),

@@ -278,7 +278,8 @@ class TextTask(Task[TextSettings, TextExample, P]):
         self, model: Model, state: State, inputs: Inputs, depth: int | None = None
     ) -> Outputs:
         rows = self.probabilities(self.logits(model, state, depth)).cpu().numpy()
-        return list(np.repeat(rows, inputs.batch.group_size, axis=0))
+        size = inputs.batch.group_size
+        return list(rows if size == 1 else np.repeat(rows, size, axis=0))
 
     def decode(self, examples: Examples, features: Features, outputs: Outputs) -> list[P]:
         """The windows of a text vote with their probabilities."""
