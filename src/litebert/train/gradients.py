@@ -24,10 +24,12 @@ class Gradients:
         first = parameters[0]
         self.flat = torch.zeros(sum(sizes) + extra, dtype=first.dtype, device=first.device)
         self.values, self.sums = self.flat[: sum(sizes)], self.flat[sum(sizes) :]
-        self.parameters, start = parameters, 0
+        self.parameters, self.views = parameters, list[Tensor]()
+        start = 0
         for parameter, size in zip(parameters, sizes, strict=True):
-            view = self.flat[start : start + parameter.numel()]
-            parameter.grad = view.view_as(parameter)
+            view = self.flat[start : start + parameter.numel()].view_as(parameter)
+            parameter.grad = view
+            self.views.append(view)
             start += size
 
     def clear(self) -> None:
@@ -42,11 +44,10 @@ class Gradients:
 
     def add(self, gradients: Sequence[Tensor | None]) -> None:
         """Add what `of` gave."""
-        known = [
-            (p.grad, g) for p, g in zip(self.parameters, gradients, strict=True) if g is not None
-        ]
+        pairs = zip(self.views, gradients, strict=True)
+        known = [(view, one) for view, one in pairs if one is not None]
         if known:
-            torch._foreach_add_([total for total, _ in known], [one for _, one in known])
+            torch._foreach_add_([view for view, _ in known], [one for _, one in known])
 
     def norm(self) -> Tensor:
         """Of all gradients together."""
