@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from litebert.base.errors import LitebertError
-from litebert.base.files import MANIFEST, json_text, write_atomic
+from litebert.base.files import MANIFEST, json_text, read_manifest, write_atomic
 from litebert.base.remote.cache import stand_in
 from litebert.base.remote.folders import check_absent, check_writable, in_parallel
 from litebert.base.remote.lease import LOCK, Lease
@@ -116,11 +116,23 @@ class Mirror:
             self._save_note()
         for name in sorted(here, key=_order):
             if self._uploaded.get(name, [])[:2] != here[name]:
-                if not self._upload(name):
+                if not (self._is_whole(name) and self._upload(name)):
                     continue
                 found = object_at(join(self.url, name))
                 self._uploaded[name] = [*here[name], found.version if found else 0]
                 self._save_note()
+
+    def _is_whole(self, name: str) -> bool:
+        """Whether all that a manifest lists is there: old checkpoints may be half removed here."""
+        if Path(name).name != MANIFEST:
+            return True
+        folder = (self.folder / name).parent
+        try:
+            listed = read_manifest(folder)
+        except LitebertError:
+            return False
+        paths = ((folder / one).relative_to(self.folder).as_posix() for one in listed)
+        return all(path in self._uploaded for path in paths)
 
     def _upload(self, name: str) -> bool:
         """Upload a file; not one that is removed meanwhile, as old checkpoints are."""
