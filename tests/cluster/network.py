@@ -79,6 +79,8 @@ class Network:
             for link in ("out", "sink"):
                 _ip("-n", host, "link", "set", link, "up", "arp", "off")
             _ip("-n", host, "route", "add", "default", "via", "10.232.0.2", "dev", "out")
+            # What is meant for the other host has nowhere else to go when the cable is out.
+            _ip("-n", host, "route", "add", "unreachable", "10.231.0.0/24", "metric", "1000")
 
     def packets_out(self) -> list[int]:
         """Packets that left each host for anywhere else."""

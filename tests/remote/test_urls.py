@@ -16,7 +16,7 @@ import pytest
 
 import litebert
 from litebert.base.errors import FileError, LitebertError, MissingExtraError
-from litebert.base.files import MANIFEST
+from litebert.base.files import MANIFEST, write_manifest
 from litebert.base.remote import lease, objects, urls
 from litebert.base.remote.cache import ObjectCache, cache_size
 from litebert.base.remote.folders import INCOMPLETE, local_folder, new_folder
@@ -230,14 +230,23 @@ def test_a_mirror_goes_where_the_run_went(memory: Any, tmp_path: Path) -> None:
     mirror.pull()
     mirror.folder.mkdir(parents=True)
     (mirror.folder / "run.json").write_text("{}")
-    (mirror.folder / "checkpoints" / "1").mkdir(parents=True)
-    (mirror.folder / "checkpoints" / "1" / "manifest.json").write_text("{}")
+    half = mirror.folder / "checkpoints" / "0"  # whose removal has begun
+    for folder in (half, mirror.folder / "checkpoints" / "1"):
+        folder.mkdir(parents=True)
+        for name in ("model.safetensors", "optimizer.safetensors"):
+            (folder / name).write_text("weights")
+        write_manifest(folder)
+    (half / "optimizer.safetensors").unlink()
     (mirror.folder / "lock").touch()
     mirror.push_later(pytest.fail)
     mirror.push()
     mirror.close()
     assert memory.find("/bucket/run") == [
-        "/bucket/run/checkpoints/1/manifest.json", "/bucket/run/run.json"
+        f"/bucket/run/{name}"
+        for name in (
+            "checkpoints/1/manifest.json", "checkpoints/1/model.safetensors",
+            "checkpoints/1/optimizer.safetensors", "run.json",
+        )
     ]  # fmt: skip
     (mirror.folder / "unsaved").write_text("here only")
     again = Mirror("memory://bucket/run")
@@ -249,7 +258,7 @@ def test_a_mirror_goes_where_the_run_went(memory: Any, tmp_path: Path) -> None:
     again.pull()
     assert (again.folder / "metrics.jsonl").read_bytes() == b"of another machine"
     assert not (again.folder / "unsaved").exists()
-    (again.folder / "checkpoints" / "1" / "manifest.json").unlink()
+    (again.folder / "checkpoints" / "1" / "optimizer.safetensors").unlink()
     again.push()
     again.close()
     assert memory.find("/bucket/run") == ["/bucket/run/metrics.jsonl", "/bucket/run/run.json"]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,7 +89,7 @@ def _tiny(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(module.SCALES, "minutes", tiny)
 
 
-def run(table: Path, corpus: Path, out: Path, **options: object) -> tuple:
+def run(table: Path, corpus: Path, out: Path, **options: Any) -> tuple:
     view = options.pop("view", None) or Counting()
     found = litebert.reproduce(
         [str(table)], corpus=corpus, out=out, budget=BUDGET, seeds=2, callbacks=view, **options

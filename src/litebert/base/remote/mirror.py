@@ -12,12 +12,12 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 
 from litebert.base.errors import LitebertError
-from litebert.base.files import MANIFEST, json_text, write_atomic
+from litebert.base.files import MANIFEST, json_text, read_manifest, write_atomic
 from litebert.base.remote.cache import stand_in
 from litebert.base.remote.folders import check_absent, check_writable, in_parallel
 from litebert.base.remote.lease import LOCK, Lease
@@ -106,21 +106,45 @@ class Mirror:
         assert self.url is not None
         assert self._lease is not None
         self._lease.check()
-        here: dict[str, list[int]] = {}
-        for name in self._names():
-            with suppress(FileNotFoundError):
-                here[name] = self._mark(name)
+        here = self._here()
         for name in sorted(self._uploaded.keys() - here.keys(), key=_order, reverse=True):
             remove(join(self.url, name))
             del self._uploaded[name]
             self._save_note()
         for name in sorted(here, key=_order):
             if self._uploaded.get(name, [])[:2] != here[name]:
-                if not self._upload(name):
+                if not (self._is_whole(name, self._uploaded) and self._upload(name)):
                     continue
                 found = object_at(join(self.url, name))
                 self._uploaded[name] = [*here[name], found.version if found else 0]
                 self._save_note()
+
+    def _here(self) -> dict[str, list[int]]:
+        """The files that are here; none of a folder that is being removed, as old checkpoints are.
+
+        Else its files would be removed there while its manifest stays.
+        """
+        here: dict[str, list[int]] = {}
+        for name in self._names():
+            with suppress(FileNotFoundError):
+                here[name] = self._mark(name)
+        for name in list(here):
+            if not self._is_whole(name, here):
+                folder = name.removesuffix(MANIFEST)
+                here = {one: mark for one, mark in here.items() if not one.startswith(folder)}
+        return here
+
+    def _is_whole(self, name: str, names: Collection[str]) -> bool:
+        """Whether all that a manifest lists is among these names; others are."""
+        if Path(name).name != MANIFEST:
+            return True
+        folder = (self.folder / name).parent
+        try:
+            listed = read_manifest(folder)
+        except LitebertError:
+            return False
+        paths = ((folder / one).relative_to(self.folder).as_posix() for one in listed)
+        return all(path in names for path in paths)
 
     def _upload(self, name: str) -> bool:
         """Upload a file; not one that is removed meanwhile, as old checkpoints are."""
