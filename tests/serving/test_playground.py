@@ -29,8 +29,8 @@ QUIET = [
     "--disable-component-update", "--disable-sync", "--disable-quic",
 ]  # fmt: skip
 # The height of the smallest word in a drawing; of the page's head.
-SMALLEST = """Math.min(99, ...[...document.querySelectorAll("svg text")].map(
-    (one) => one.getBoundingClientRect().height))"""
+SMALLEST = """Math.min(99, ...[...document.querySelectorAll("svg text")]
+    .filter((one) => one.textContent).map((one) => one.getBoundingClientRect().height))"""
 HEAD = "document.querySelector('header').offsetHeight"
 VIEWS = ("ask", "search", "mask", "order", "layers", "design", "runs", "compare")
 

@@ -137,7 +137,6 @@ class _Client(threading.Thread):
         key = f"load-{self.number}-{len(self.answers)}"
         body = json.dumps({"inputs": [sentence(one, 30) for one in range(INPUTS)]})
         headers = {"Content-Type": "application/json", "X-Request-ID": key, **KEY}
-        connection.connect() if connection.sock is None else None
         self.asked = key
         connection.request("POST", PREDICT, body, headers)
         response = connection.getresponse()

@@ -69,7 +69,7 @@ async def tei_embed(request: Request, body: TEIEmbedRequest) -> Response:
 @tei.post("/predict", response_model=list[TEIScore] | list[list[TEIScore]])
 async def tei_predict(request: Request, body: TEIPredictRequest) -> Response:
     """Labels with their scores, the likeliest first; for a list of lists, a list of them."""
-    listed = body.inputs if isinstance(body.inputs, list) else [body.inputs]
+    listed: list[Any] = body.inputs if isinstance(body.inputs, list) else [body.inputs]
     many = not isinstance(listed[0], str)
     parameters = body.parameters or HuggingFaceParameters()
     if parameters.function_to_apply == "sigmoid":
