@@ -65,8 +65,10 @@ class PackedEncoder(Encoder):
             tokens = self.embeddings.token
             tokens.weight = nn.Parameter(tokens.weight[:0].clone(), requires_grad=False)
         one = len(attentions) == len(feed_forwards) == 1
-        self._repeat = _compiled(_Repeat(attentions[0], feed_forwards[0])) if one else None
-        self._whole = _compiled(_Whole(self._first, self._repeat)) if one else None
+        self._repeat = self._whole = None
+        if one:
+            self._repeat = _compiled(_Repeat(attentions[0], feed_forwards[0]))
+            self._whole = _compiled(_Whole(self._first, self._repeat))
 
     def embed(
         self, ids: Tensor, *, mask: Tensor | None = None, segments: Tensor | None = None,
