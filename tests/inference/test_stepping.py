@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 
 from litebert.base.errors import ClosedError, DeadlineError, SettingsError
 from litebert.base.runtime import memory_now
+from litebert.inference import scheduler
 from litebert.inference.engine import Engine
+from litebert.inference.exits import FixedDepth
 from litebert.inference.jobs import run_job
-from litebert.inference.scheduler import LONG
+from litebert.inference.scheduler import LONG, _Request
 from litebert.inference.stepping import Progress, Stepper, run_stepwise
 from tests.inference.engines import open_small, write_model
 from tests.tasks.small import sentence
@@ -202,6 +204,50 @@ def test_short_texts_do_not_go_beside_long_ones(
     large.result(30)
     engine.close()
     assert all(max(tokens) <= LONG or min(tokens) > LONG for tokens in steps)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "rule", "steps"),
+    [(1e9, None, [4]), (0.0, None, [1] * 4), (1e9, Sure(1.0), [1] * 4)],
+)
+def test_a_step_is_as_many_layers_as_there_is_time_for(
+    seconds: float, rule: Any, steps: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_small(tmp_path)
+    taken: list[int] = []
+    step = Stepper.step
+
+    def noted(self: Stepper, layers: int) -> Any:
+        taken.append(layers)
+        return step(self, layers)
+
+    monkeypatch.setattr(Stepper, "step", noted)
+    monkeypatch.setattr(scheduler, "STEP_SECONDS", seconds)
+    engine.submit("w1q w2q", exit=rule).result(30)
+    engine.close()
+    assert taken == steps
+
+
+def test_a_long_text_is_overtaken_only_until_its_turn(tmp_path: Path) -> None:
+    engine = open_small(tmp_path, max_length=250, max_position_embeddings=256)
+    queues = engine.scheduler
+    short, long = queues._lanes
+
+    def enqueue(text: str, now: float) -> None:
+        queues._enqueue(_Request(engine.job("predict", text), many=False), now)
+
+    enqueue(sentence(1, 200), now=100.0)
+    takes = long.turn - 100.0
+    assert takes > 0
+    for waited, goes_first in ((0.5 * takes, short), (takes, long)):
+        enqueue("w1q", now=100.0 + waited)
+        assert min(queues._lanes, key=lambda lane: lane.turn) is goes_first
+        short.clear()
+
+
+def test_a_fixed_depth_asks_no_head_on_the_way(tmp_path: Path) -> None:
+    job = open_small(tmp_path).job("predict", "w1q", exit=FixedDepth(2))
+    assert (job.depth, job.rule) == (2, None)
 
 
 def test_a_mistake_of_ours_reaches_the_caller(

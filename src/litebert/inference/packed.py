@@ -64,9 +64,9 @@ class PackedEncoder(Encoder):
         if bytes_of_tokens:
             tokens = self.embeddings.token
             tokens.weight = nn.Parameter(tokens.weight[:0].clone(), requires_grad=False)
-        one = len(attentions) == len(feed_forwards) == 1
-        self._repeat = self._whole = None
-        if one:
+        self._repeat: Any = None
+        self._whole: Any = None
+        if len(attentions) == len(feed_forwards) == 1:
             self._repeat = _compiled(_Repeat(attentions[0], feed_forwards[0]))
             self._whole = _compiled(_Whole(self._first, self._repeat))
 
