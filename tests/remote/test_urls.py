@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ import litebert
 from litebert.base.errors import FileError, LitebertError, MissingExtraError
 from litebert.base.files import MANIFEST, write_manifest
 from litebert.base.remote import lease, objects, urls
+from litebert.base.remote import mirror as mirror_module
 from litebert.base.remote.cache import ObjectCache, cache_size
 from litebert.base.remote.folders import INCOMPLETE, local_folder, new_folder
 from litebert.base.remote.lease import Lease
@@ -223,6 +225,36 @@ def test_a_first_upload_that_was_cut_is_done_again(memory: Any) -> None:
     again.close()
     assert memory.find("/bucket/run") == ["/bucket/run/metrics.jsonl", "/bucket/run/run.json"]
     assert memory.cat_file("/bucket/run/metrics.jsonl") == b"here"
+
+
+@pytest.mark.parametrize("lost", [MANIFEST, "weights"])
+def test_an_upload_that_seemed_to_fail_and_arrived_is_removed_with_its_folder(
+    lost: str, memory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a manifest would stay there, of files that are gone."""
+    mirror = Mirror("memory://bucket/run")
+    mirror.pull()
+    checkpoint = mirror.folder / "checkpoints" / "1"
+    checkpoint.mkdir(parents=True)
+    (checkpoint / "weights").write_text("weights")
+    write_manifest(checkpoint)
+    upload = mirror_module.upload
+
+    def answer_is_lost(path: Path, url: str) -> None:
+        upload(path, url)
+        if path.name == lost:
+            raise FileError(f"{url}: timed out")
+
+    monkeypatch.setattr(mirror_module, "upload", answer_is_lost)
+    with pytest.raises(FileError, match="timed out"):
+        mirror.push()
+    monkeypatch.setattr(mirror_module, "upload", upload)
+    assert len(memory.find("/bucket/run/checkpoints")) == (2 if lost == MANIFEST else 1)
+    shutil.rmtree(checkpoint)
+    (mirror.folder / "run.json").write_text("{}")
+    mirror.push()
+    mirror.close()
+    assert memory.find("/bucket/run") == ["/bucket/run/run.json"]
 
 
 def test_a_mirror_goes_where_the_run_went(memory: Any, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from litebert.base.remote.urls import as_url, join
 
 LAST = "run.json"
 NOTE = ".uploaded"
+UNKNOWN = [-1, -1, -1]  # size, time and version of what may be there or not
 _IGNORED = ("lock",)
 
 
@@ -112,12 +113,19 @@ class Mirror:
             del self._uploaded[name]
             self._save_note()
         for name in sorted(here, key=_order):
-            if self._uploaded.get(name, [])[:2] != here[name]:
-                if not (self._is_whole(name, self._uploaded) and self._upload(name)):
-                    continue
+            if self._is_there(name, here):
+                continue
+            if not self._is_whole(name, [one for one in here if self._is_there(one, here)]):
+                continue
+            # An upload that seems to fail may still arrive: what may be there will be removed.
+            self._uploaded[name] = UNKNOWN
+            if self._upload(name):
                 found = object_at(join(self.url, name))
                 self._uploaded[name] = [*here[name], found.version if found else 0]
                 self._save_note()
+
+    def _is_there(self, name: str, here: dict[str, list[int]]) -> bool:
+        return self._uploaded.get(name, UNKNOWN)[:2] == here[name]
 
     def _here(self) -> dict[str, list[int]]:
         """The files that are here; none of a folder that is being removed, as old checkpoints are.
