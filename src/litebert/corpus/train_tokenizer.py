@@ -12,7 +12,7 @@ from litebert.reading.records import Skipped, read_documents
 from litebert.reading.remarks import remarks_on
 from litebert.reading.sources import find_sources
 from litebert.text.tokenizer import Tokenizer
-from litebert.text.training import train_from_sentences
+from litebert.text.training import default_normalization, train_from_sentences
 
 
 def train_tokenizer(
@@ -44,7 +44,7 @@ def train_tokenizer(
         vocab_size: How many tokens the vocabulary has.
         language: Language of the text, for sentence ends and the default normalization.
         normalization: "english" (lower case, no accents), "lower", "multilingual" or "none". By
-            default english for en, none for bpe, else multilingual.
+            default english for en in Latin script, none for bpe, else multilingual.
         sample: Train on at most so many sentences, drawn from all of the text.
         seed: Chooses the sentences.
         format: As in `prepare`.
@@ -73,6 +73,11 @@ def train_tokenizer(
             seed=seed, progress=on_progress,
         )  # fmt: skip
         made.save(folder)
+    if normalization is None and made.normalization != default_normalization(kind, language):
+        say(
+            f"normalization {made.normalization}: the text is not in {language}'s script; give its "
+            "--language (ko, ja, …) here and to prepare, for sentence ends"
+        )
     if found > sample:
         say(
             f"trained on {sample:,} of {found:,} sentences, drawn from all of the text "

@@ -15,7 +15,7 @@ import random
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import sentencepiece
@@ -39,6 +39,9 @@ _FEWEST_CANDIDATES = 100_000
 _PROGRESS_EVERY = 10_000  # sentences
 _WAIT = 1.0  # seconds between two signs of life
 _MASK = "<mask>"
+LOOKED_AT = 1_000  # sentences that show which script a text is in
+FIRST_FOREIGN = 0x370  # Greek, the first letters after Latin with its accents
+FOREIGN = 0.2  # fraction of letters that makes a text one of another script
 
 
 def train_from_sentences(
@@ -56,10 +59,10 @@ def train_from_sentences(
     """A tokenizer of `vocab_size` tokens; `progress` is told what is being done, a line each."""
     if kind not in KINDS:
         raise SettingsError(f"tokenizer kind {kind!r} is not known; {did_you_mean(kind, KINDS)}")
-    normalization = normalization or default_normalization(kind, language)
-    find_normalization(normalization)
+    find_normalization(normalization or default_normalization(kind, language))
     _check_numbers(vocab_size, sample, character_coverage)
     drawn = reservoir(_counted(sentences, progress), sample, seed)
+    normalization = normalization or _fitting(default_normalization(kind, language), drawn)
     chosen = list(_normalized(drawn, normalization))
     if not chosen:
         raise SettingsError("there is no text to train a tokenizer from: every sentence is empty")
@@ -77,6 +80,15 @@ def default_normalization(kind: str, language: str | None) -> str:
     if kind == "bpe":
         return "none"
     return "english" if language is not None and re.match(r"en\b", language) else "multilingual"
+
+
+def _fitting(normalization: str, sentences: Sequence[str]) -> str:
+    """English normalization takes Hangul apart and kana their marks: not for other scripts."""
+    if normalization != "english":
+        return normalization
+    letters = [c for sentence in sentences[:LOOKED_AT] for c in sentence if c.isalpha()]
+    foreign = sum(ord(c) >= FIRST_FOREIGN for c in letters)
+    return "multilingual" if foreign > FOREIGN * len(letters) else normalization
 
 
 def reservoir(stream: Iterable[str], size: int, seed: int) -> list[str]:
