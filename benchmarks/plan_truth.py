@@ -22,7 +22,7 @@ from typing import Any
 
 CASES = {
     "albert-tiny": [],
-    "albert-mini": [],
+    "albert-mini": ["log.every=3"],
     "albert-base": ["data.batch_size=2", "log.every=1"],
 }
 VOCAB_SIZE = 8000

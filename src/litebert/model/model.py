@@ -64,7 +64,8 @@ class Model(nn.Module):
         device: str | torch.device = "cpu",
     ) -> Self:
         """A fresh model: truncated normal weights (cut at two deviations), zero biases."""
-        model = cls.skeleton(config, heads, labels).to_empty(device=device)
+        model = cls.skeleton(config, heads, labels)
+        _allocate(model, torch.device(device))
         generator = torch.Generator(device=device).manual_seed(seed)
         for module in model.modules():
             _initialize(module, config.initializer_range, generator)
@@ -195,6 +196,16 @@ def _head(name: str, config: EncoderConfig, labels: int) -> Head:
     if name not in HEADS:
         raise SettingsError(f"unknown head {name!r}; {did_you_mean(name, HEADS)}")
     return HEADS[name](config, labels)
+
+
+def _allocate(model: nn.Module, device: torch.device) -> None:
+    """Memory for the parameters of a skeleton; `to_empty` would load symbolic mathematics too."""
+    memory: dict[nn.Parameter, nn.Parameter] = {}
+    for module in model.modules():
+        for name, shape in module.named_parameters(recurse=False, remove_duplicate=False):
+            if shape not in memory:
+                memory[shape] = nn.Parameter(torch.empty(shape.shape, device=device))
+            setattr(module, name, memory[shape])
 
 
 def _initialize(module: nn.Module, std: float, generator: torch.Generator) -> None:

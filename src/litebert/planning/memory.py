@@ -25,6 +25,7 @@ from litebert.planning.count import parameters
 FLOAT = 4
 ADAM_STATES = 2
 LIBRARIES = 60_000_000  # what torch's libraries take when they first compute
+TEXT = 55_000_000  # windows of the store and the samples made of them
 HOLES = 0.2  # fraction of the heap that lies between tensors, measured with glibc's malloc
 FEWEST_TOKENS = 256  # of a thread's part of a micro-batch: products of fewer rows are slow
 MOST_PARAMETERS = 40_000_000  # every part has gradients of its own in memory, and they are added
@@ -67,6 +68,7 @@ def peak_memory(
         "activations": kept,
         "working": max(at_start, at_end) - kept,
         "runtime": _baseline() + LIBRARIES,
+        "text": TEXT,
         "allocator": int(HOLES * max(at_start, at_end)),
     }
     return {"total": sum(items.values()), **items}

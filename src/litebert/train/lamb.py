@@ -16,10 +16,11 @@ from typing import Any, overload
 
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
+
+from litebert.train.eager import EagerOptimizer
 
 
-class Lamb(Optimizer):
+class Lamb(EagerOptimizer):
     """Layer-wise adaptive moments."""
 
     def __init__(

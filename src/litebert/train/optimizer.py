@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from litebert.base.errors import FormatError
 from litebert.configs.schema import OptimizerSettings
 from litebert.train.averaging import AVERAGE, DECAY
+from litebert.train.eager import AdamW
 from litebert.train.lamb import Lamb
 
 FUSED = {"query_key_value": 3}  # matrices that are several in one
 Tensors = dict[str, Tensor]
 MOMENTS: dict[type[Optimizer], tuple[str, ...]] = {
     Lamb: ("mean", "square"),
-    torch.optim.AdamW: ("step", "exp_avg", "exp_avg_sq"),
+    AdamW: ("step", "exp_avg", "exp_avg_sq"),
 }
 
 
@@ -42,7 +42,7 @@ def build_optimizer(
         return Lamb([{**group, "adapt": False} for group in groups], **options)
     wanted = ("params", "weight_decay", "scale", DECAY)
     known = [{key: group[key] for key in wanted if key in group} for group in groups]
-    return torch.optim.AdamW(known, fused=True, **options)
+    return AdamW(known, fused=True, **options)
 
 
 def set_learning_rate(optimizer: Optimizer, learning_rate: float) -> None:

@@ -24,7 +24,7 @@ from litebert.base.processes import source_checksum
 from litebert.base.ragged import IntArray
 from litebert.base.remote.folders import local_folder
 from litebert.base.remote.mirror import Mirror
-from litebert.base.runtime import keep_freed_memory
+from litebert.base.runtime import keep_freed_memory, release_freed_memory
 from litebert.base.settings import Tree, load_record, parse_overrides
 from litebert.configs.load import load_preset
 from litebert.configs.schema import DistributedSettings, Preset
@@ -201,6 +201,7 @@ class _Run:
         if state is None and self.group.is_main:
             self.teaching.prepare(learner)
         self.group.broadcast_parameters(learner)
+        release_freed_memory()  # of counting and of the first values
         with self._batches(masker) as batches:
             loop = self._loop(learner, optimizer, batches, should_stop, state)
             loop.start_clock()
