@@ -118,6 +118,22 @@ def test_encoders_without_dropout_are_tuned_without(start: Path) -> None:
         assert load_recipe("paper", task, ["dropout=0.2"], without_dropout=True).dropout == 0.2
 
 
+@pytest.mark.parametrize(
+    ("update", "expected"),
+    [
+        ({"dropout": 0.3}, (0.3, 0.3)),
+        ({"dropout": 0.3, "attention_dropout": 0.0}, (0.3, 0.0)),
+        ({"attention_dropout": 0.4}, (0.0, 0.4)),  # the encoder itself has none
+    ],
+)
+def test_dropout_of_the_encoder_and_of_attention(
+    start: Path, tmp_path: Path, update: dict[str, float], expected: tuple[float, float]
+) -> None:
+    tune(start, tmp_path / "out", "classify", update=update)
+    config = Model.load(tmp_path / "out" / "model").config
+    assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == expected
+
+
 def test_lone_texts_go_through_no_bi_encoder(start: Path, tmp_path: Path) -> None:
     for name, head in (("classify", "mean_classification"), ("pair", "bi_encoder_classification")):
         tune(start, tmp_path / name, name, update={"bi_encoder": True})

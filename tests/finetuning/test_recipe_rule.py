@@ -72,6 +72,8 @@ def test_how_alike_two_texts_are_is_asked_of_a_sentence_encoder_apart() -> None:
 def test_sequences_are_held_whole_as_far_as_there_are_positions() -> None:
     passages = DataFacts("passage", 900, 100, numeric=False, length=230)
     assert chosen(passages, SENTENCE).max_length == 256
+    assert chosen(passages, SENTENCE).attention_dropout == 0.0
+    assert chosen(TEXTS, SENTENCE).attention_dropout is None  # short: as the model says
     assert chosen(replace(passages, length=4_000), SENTENCE).max_length == 384
     assert chosen(passages, replace(SENTENCE, positions=128)).max_length == 128
     assert chosen(replace(passages, form="options", length=500), MINI).max_length == 512

@@ -47,6 +47,9 @@ class Recipe(Settings):
     dropout: Fraction | None = Field(
         default=None, description="of the encoder; by default as the model says (0 for v2)"
     )
+    attention_dropout: Fraction | None = Field(
+        default=None, description="of attention's probabilities; by default as `dropout`"
+    )
     classifier_dropout: Fraction = Field(default=0.1, description="before the new head")
     pooling: Pooling = Field(
         default="first",

@@ -10,10 +10,10 @@ folder says so (modules.json), else published: 1e-4 below 768 units, 2e-5 from t
 pairs go through a bi-encoder of sentence encoders too: how alike two texts are is what they were
 trained to say. Questions about passages bear twice the rate, as in Table 14. How long: at least
 ENOUGH_STEPS by more epochs, since few labels need hundreds of steps and not three epochs (Mosbach
-2021). How wide: what holds nearly all sequences. Up to FEW_OF_A_LABEL texts a label are drawn
-together as pairs before the head is fitted, if the encoder's vectors mean something from the start
-(SetFit, Tunstall et al. 2022). benchmarks/first_hour.py holds the rule against a grid;
-docs/log/fine-tuning.md says what of it was measured.
+2021). How wide: what holds nearly all sequences; long ones have no dropout in attention. Up to
+FEW_OF_A_LABEL texts a label are drawn together as pairs before the head is fitted, if the encoder's
+vectors mean something from the start (SetFit, Tunstall et al. 2022). benchmarks/first_hour.py holds
+the rule against a grid; docs/log/fine-tuning.md says what of it was measured.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ BATCHES = (16, 32)  # sequences a step, of few and of many examples
 FEW_OF_A_LABEL = 64  # texts; up to so many, contrastive pairs come before the head
 CONTRASTIVE = {"batch_size": 32, "steps": 60, "learning_rate": 5e-5}  # measured: the log
 ENOUGH_DEV = 200  # examples; fewer measure no closer than 7 points, and the luckiest would win
+LONG = 128  # tokens; beyond, a CPU's attention takes half the time without dropout
 ROUND = 32  # lengths are multiples of it
 COVERED = 0.99  # of the sequences fit whole
 
@@ -185,4 +186,7 @@ def _length(data: DataFacts, start: StartFacts) -> Part:
     if data.length > length:
         bound = "the encoder's positions" if length < wanted else "what is affordable"
         why += f", more than {bound}"
-    return {"max_length": length}, why
+    if length <= LONG:
+        return {"max_length": length}, why
+    why += "; attention without dropout, which takes half of the time and a third of the memory"
+    return {"max_length": length, "attention_dropout": 0.0}, why

@@ -148,11 +148,14 @@ def read_result(out: Path, metric: str) -> RunResult:
 
 def new_model(start: Model, task: Task, recipe: Recipe, seed: int) -> Model:
     """A copy of an encoder with a new head, and the pooler that it had if the head needs one."""
-    dropout = {"classifier_dropout_prob": recipe.classifier_dropout}
-    if recipe.dropout is not None:
-        names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
-        dropout |= dict.fromkeys(names, recipe.dropout)
-    config = start.config.model_copy(update=dropout)
+    attention = recipe.dropout if recipe.attention_dropout is None else recipe.attention_dropout
+    dropout = {
+        "hidden_dropout_prob": recipe.dropout,
+        "attention_probs_dropout_prob": attention,
+        "classifier_dropout_prob": recipe.classifier_dropout,
+    }
+    given = {name: value for name, value in dropout.items() if value is not None}
+    config = start.config.model_copy(update=given)
     model = Model.create(config, task.heads, task.settings.labels or ("LABEL_0",), seed)
     kept = ("encoder.", "pooler.") if HEADS[task.head].needs_pooler else ("encoder.",)
     tensors = {name: x for name, x in start.state_dict().items() if name.startswith(kept)}
