@@ -12,6 +12,7 @@ import torch
 from hypothesis import HealthCheck, settings
 
 os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that tests start
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 # The same examples every time, however slow the machine is today.
 settings.register_profile(
@@ -34,6 +35,14 @@ def _temporary_files_in_memory() -> None:
 
 _temporary_files_in_memory()
 REAL_DATA = Path(os.environ.get("LITEBERT_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests on real data are extra: most machines have none, and reading it takes its time."""
+    for item in items:
+        if "real_data" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.extra)
 
 
 @pytest.fixture(autouse=True)

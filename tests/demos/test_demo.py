@@ -12,6 +12,7 @@ import pytest
 import litebert
 from litebert.base.errors import LitebertError, SettingsError
 from litebert.base.intervals import Interval
+from litebert.cli import serving
 from litebert.demos import compare, film_reviews, reviews
 from litebert.demos.charts import bars, line
 from litebert.demos.compare import ALL, BASELINE, Cell, ComparisonJob, ComparisonPlan
@@ -69,6 +70,13 @@ def test_the_road_goes_from_text_to_a_report(
         csv.writer(stream).writerows([["text"], ["a dull film"], ["wonderful"]])
     predictions = litebert.predict([tmp_path / "8s" / "sentiment"], table)
     assert {one.label for one in predictions} <= {"praise", "blame"}
+
+    monkeypatch.setattr(serving, "DEMO_FOLDER", tmp_path)
+    home = serving._demo_home()
+    assert home == tmp_path / "8s"
+    answer = litebert.Engine(home / film_reviews.CLASSIFIER).predict("a dull film")
+    assert answer.label in ("praise", "blame")
+    assert all(Path(re.sub(".*=|@.*", "", one)).is_dir() for one in serving._demo_models(home))
 
     # Nothing is done twice: with fine-tuning made impossible the same comes out.
     monkeypatch.setattr(compare.ProcessPool, "submit", pytest.fail)

@@ -40,13 +40,14 @@ def _demo_models(home: Path) -> list[str]:
 def _demo_home() -> Path:
     """The folder of the newest demo that came to its end, or of a short one that is run now."""
     from litebert.demos.film_reviews import CLASSIFIER
+    from litebert.model.folder import CONFIG
 
-    if not (found := list(DEMO_FOLDER.glob(f"*/{CLASSIFIER}/model"))):
+    if not (found := list(DEMO_FOLDER.glob(f"*/{CLASSIFIER}/{CONFIG}"))):
         from litebert.cli.demo import TerminalView
 
         if litebert.demo(out=DEMO_FOLDER, budget=DEMO_BUDGET, callbacks=TerminalView()) is None:
             print("litebert: stopped; run the same command to resume", file=sys.stderr)
             raise typer.Exit(STOPPED)
-        found = list(DEMO_FOLDER.glob(f"*/{CLASSIFIER}/model"))
+        found = list(DEMO_FOLDER.glob(f"*/{CLASSIFIER}/{CONFIG}"))
     newest = max(found, key=lambda path: path.stat().st_mtime)
     return newest.parent.parent
