@@ -147,7 +147,16 @@ def test_bootstrap_repeats_and_depends_on_its_seed() -> None:
 
 def test_one_example_and_equal_examples_have_no_width() -> None:
     assert bootstrap_mean([0.25]) == bootstrap_mean([0.25] * 30) == Interval(0.25, 0.25, 0.25)
-    assert bootstrap(accuracy, [1], [1], resamples=5) == Interval(1.0, 1.0, 1.0)
+
+
+def test_a_perfect_score_of_few_examples_is_not_certain() -> None:
+    """Drawn again they are all correct; Wilson's limit of as many successes takes their place."""
+    for count in (1, 24, 240):
+        expected = Interval(1.0, wilson(count, count).low, 1.0)
+        assert bootstrap_mean([1.0] * count, resamples=5) == expected
+        assert bootstrap(accuracy, [1] * count, [1] * count, resamples=5) == expected
+    assert bootstrap_mean([1.0] * 24).low == pytest.approx(24 / (24 + 1.96**2))
+    assert bootstrap_mean([0.0] * 24) == Interval(0.0, 0.0, 0.0)  # it may be a difference
 
 
 def test_what_cannot_be_drawn_is_said() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from litebert.base.errors import FormatError, SettingsError
+from litebert.base.intervals import wilson
 from litebert.finetuning.finetune import FinetuneReport, finetune_examples
 from litebert.inference.embed import embed_texts
 from litebert.inference.evaluate import evaluate_task
@@ -85,7 +86,8 @@ def test_a_model_of_squad_2_says_that_there_is_no_answer(start: Path, tmp_path: 
     report = evaluate_task([tmp_path / "out"], source, precision="fp32")
     assert report.scores["NoAns_exact"] == 1
     assert report.scores["exact"] == report.scores["best_exact"] == 1
-    assert (report.intervals["f1"].low, report.intervals["f1"].high) == (1, 1)
+    few = wilson(len(examples), len(examples)).low  # all of them are correct
+    assert (report.intervals["f1"].low, report.intervals["f1"].high) == (few, 1)
     both = predict([tmp_path / "out", tmp_path / "out" / "model"], source, precision="fp32")
     assert [one.text for one in both] == expected
 

@@ -19,6 +19,7 @@ from litebert.base.errors import MissingExtraError, SettingsError
 
 DRAWN_AT_ONCE = 1_000_000  # indices: 8 MB
 NORMAL_95 = 1.96  # the normal distribution lies within it, on both sides, with 95 % probability
+PERFECT = 1.0
 
 Metric = Callable[[ArrayLike, ArrayLike], float]  # of labels and predictions
 
@@ -173,8 +174,10 @@ def _bootstrap(
         for start in range(0, resamples, rows)
     ]
     tail = (1 - confidence) / 2
-    low, high = np.quantile(np.concatenate(values), [tail, 1 - tail])
-    return Interval(value, float(low), float(high))
+    low, high = np.quantile(np.concatenate(values), [tail, 1 - tail]).tolist()
+    if low == value == PERFECT:  # examples that are all correct are so however they are drawn
+        low = wilson(count, count).low
+    return Interval(value, low, high)
 
 
 def _numbers(values: ArrayLike, at_least: int) -> NDArray[np.float64]:
