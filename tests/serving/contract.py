@@ -75,7 +75,7 @@ def main() -> int:
         good, seed = True, options.seed
         while sum(counted(service).values()) < options.cases:
             model, examples = ASKED[seed % len(ASKED)], max(5, options.cases // 1000)
-            fine = run(options.schemathesis, service, model, examples, seed)
+            fine = run(str(Path(options.schemathesis).absolute()), service, model, examples, seed)
             good, seed = good and fine, seed + 1
             print(f"{model}: {'as it should be' if fine else 'FAILED'}; so far {counted(service)}",
                   flush=True)  # fmt: skip

@@ -6,7 +6,12 @@ import sys
 import pytest
 
 from litebert.base.errors import SettingsError
-from litebert.text.training import default_normalization, reservoir, train_from_sentences
+from litebert.text.training import (
+    default_normalization,
+    fitting_size,
+    reservoir,
+    train_from_sentences,
+)
 
 from .conftest import ENGLISH, KINDS, many_sentences
 
@@ -140,3 +145,31 @@ def test_text_of_another_script_is_not_taken_apart(text: str, normalization: str
     """Though nobody said its language: English normalization would destroy it."""
     made = train_from_sentences([text] * 50, "wordpiece", 20, language="en")
     assert made.normalization == normalization
+
+
+@pytest.mark.parametrize(
+    ("characters", "alphabet", "expected"),
+    [
+        (10**6, 60, 2_700),
+        (4 * 10**7, 60, 8_200),  # about the demo's 8,000
+        (3 * 10**9, 200, 30_000),  # ALBERT's
+        (10**12, 200, 30_000),
+        (10**6, 2_500, 7_800),  # Japanese needs room for its characters
+        (10**6, 90_000, 30_000),
+        (0, 1, 300),
+    ],
+)
+def test_a_vocabulary_grows_with_its_text(characters: int, alphabet: int, expected: int) -> None:
+    assert fitting_size(characters, alphabet) == expected
+
+
+@pytest.mark.parametrize("kind", ["sentencepiece", "wordpiece", "bpe"])
+def test_a_vocabulary_is_chosen_to_fit_the_text(kind: str) -> None:
+    """Of a few lines the largest that can be had; asked for by number it is an error."""
+    made = train_from_sentences(ENGLISH, kind)
+    with pytest.raises(SettingsError, match=f"at most {made.vocab_size:,} tokens"):
+        train_from_sentences(ENGLISH, kind, made.vocab_size + 1)
+    alphabet = {character for sentence in many_sentences() for character in sentence}
+    characters = sum(map(len, many_sentences()))
+    chosen = train_from_sentences(many_sentences(), kind)
+    assert chosen.vocab_size <= fitting_size(characters, len(alphabet))

@@ -20,6 +20,8 @@ from litebert.cli.progress import messages, preparing, say
 from litebert.cli.training import STOPPED, name_of
 from litebert.corpus.inspect import printable, sample_text, show
 
+LANGUAGE = "en"  # by default, here and of `prepare`
+
 
 def train_tokenizer(out: Path, language: str, **options: Any) -> None:
     """What was trained."""
@@ -28,9 +30,10 @@ def train_tokenizer(out: Path, language: str, **options: Any) -> None:
             out=out, language=language, on_progress=on_progress, say=say, **options
         )
     name = name_of(out)
+    said = "" if language == LANGUAGE else f" --language {language}"
     print(
         f"{name}: {made.kind}, {made.vocab_size:,} tokens, normalization {made.normalization}\n"
-        f"next: litebert prepare YOUR_TEXT --tokenizer {name} --out corpus --language {language}"
+        f"next: litebert prepare YOUR_TEXT --tokenizer {name} --out corpus{said}"
     )
 
 

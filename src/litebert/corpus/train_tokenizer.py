@@ -20,7 +20,7 @@ def train_tokenizer(
     out: Path | str,
     *,
     kind: str = "sentencepiece",
-    vocab_size: int = 30000,
+    vocab_size: int | None = None,
     language: str = "en",
     normalization: str | None = None,
     sample: int = 100_000,
@@ -41,7 +41,8 @@ def train_tokenizer(
         out: The folder to write, or a URL (s3://…). It opens in transformers, too, and gives the
             same ids there.
         kind: "sentencepiece" (ALBERT), "wordpiece" (BERT) or "bpe" (RoBERTa).
-        vocab_size: How many tokens the vocabulary has.
+        vocab_size: How many tokens the vocabulary has. By default as many as the text can teach:
+            3,000 of a megabyte, 8,000 of 40, ALBERT's 30,000 of gigabytes.
         language: Language of the text, for sentence ends and the default normalization.
         normalization: "english" (lower case, no accents), "lower", "multilingual" or "none". By
             default english for en in Latin script, none for bpe, else multilingual.
@@ -78,6 +79,8 @@ def train_tokenizer(
             f"normalization {made.normalization}: the text is not in {language}'s script; give its "
             "--language (ko, ja, …) here and to prepare, for sentence ends"
         )
+    if vocab_size is None:
+        say(f"a vocabulary of {made.vocab_size:,} tokens fits the text (--vocab-size for another)")
     if found > sample:
         say(
             f"trained on {sample:,} of {found:,} sentences, drawn from all of the text "

@@ -42,12 +42,26 @@ _MASK = "<mask>"
 LOOKED_AT = 1_000  # sentences that show which script a text is in
 FIRST_FOREIGN = 0x370  # Greek, the first letters after Latin with its accents
 FOREIGN = 0.2  # fraction of letters that makes a text one of another script
+LARGEST, LARGEST_FROM = 30_000, 3e9  # ALBERT's vocabulary, and the characters of text it wants
+GROWTH = 0.3  # of a vocabulary with its text: ten times the text, twice the tokens
+SPARE = 300  # tokens beside the characters: bytes, special tokens
+
+
+class _TooLarge(SettingsError):
+    """A vocabulary larger than a text supports."""
+
+    def __init__(self, vocab_size: int, largest: int) -> None:
+        self.largest = largest
+        super().__init__(
+            f"vocab_size {vocab_size:,} is larger than this text supports; "
+            f"use at most {largest:,} tokens, or more text"
+        )
 
 
 def train_from_sentences(
     sentences: Iterable[str],
     kind: str,
-    vocab_size: int,
+    vocab_size: int | None = None,
     normalization: str | None = None,
     *,
     language: str | None = None,
@@ -56,23 +70,50 @@ def train_from_sentences(
     character_coverage: float = 0.99995,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Tokenizer:
-    """A tokenizer of `vocab_size` tokens; `progress` is told what is being done, a line each."""
+    """A tokenizer of `vocab_size` tokens, or of as many as fit the text (`fitting_size`).
+
+    `progress` is told what is being done, a line each.
+    """
     if kind not in KINDS:
         raise SettingsError(f"tokenizer kind {kind!r} is not known; {did_you_mean(kind, KINDS)}")
     find_normalization(normalization or default_normalization(kind, language))
     _check_numbers(vocab_size, sample, character_coverage)
-    drawn = reservoir(_counted(sentences, progress), sample, seed)
+    characters = 0
+
+    def read() -> Iterator[str]:
+        nonlocal characters
+        for sentence in _counted(sentences, progress):
+            characters += len(sentence)
+            yield sentence
+
+    drawn = reservoir(read(), sample, seed)
     normalization = normalization or _fitting(default_normalization(kind, language), drawn)
     chosen = list(_normalized(drawn, normalization))
     if not chosen:
         raise SettingsError("there is no text to train a tokenizer from: every sentence is empty")
     size = sum(len(sentence.encode()) for sentence in chosen) / 1e6
     what = f"training on {len(drawn):,} sentences, {size:,.1f} MB"
-    backend = _in_background(
-        lambda: _TRAINERS[kind](chosen, vocab_size, character_coverage),
-        lambda seconds: progress(f"{what}: {seconds:.0f} s"),
-    )
+
+    def train() -> Backend:
+        size = vocab_size or fitting_size(characters, len(set().union(*chosen)))
+        try:
+            return _TRAINERS[kind](chosen, size, character_coverage)
+        except _TooLarge as error:
+            if vocab_size is not None:
+                raise
+            return _TRAINERS[kind](chosen, error.largest, character_coverage)
+
+    backend = _in_background(train, lambda seconds: progress(f"{what}: {seconds:.0f} s"))
     return Tokenizer(backend, normalization)
+
+
+def fitting_size(characters: int, alphabet: int) -> int:
+    """How many tokens so much text can teach; an `alphabet` of many characters wants more.
+
+    A token that is seen ten times has learned nothing, and costs its row in table and softmax.
+    """
+    wanted = LARGEST * min(characters / LARGEST_FROM, 1.0) ** GROWTH
+    return min(round(max(int(wanted), 3 * alphabet + SPARE), -2), LARGEST)
 
 
 def default_normalization(kind: str, language: str | None) -> str:
@@ -105,8 +146,8 @@ def reservoir(stream: Iterable[str], size: int, seed: int) -> list[str]:
     return [item for _, item in sorted(kept)]
 
 
-def _check_numbers(vocab_size: int, sample: int, coverage: float) -> None:
-    if not 0 < vocab_size <= 1_000_000:
+def _check_numbers(vocab_size: int | None, sample: int, coverage: float) -> None:
+    if vocab_size is not None and not 0 < vocab_size <= 1_000_000:
         raise SettingsError(f"vocab_size {vocab_size:,}: choose between 1 and 1,000,000 tokens")
     if sample < 1:
         raise SettingsError(f"sample {sample}: take at least one sentence")
@@ -184,7 +225,7 @@ def _explain(message: str, vocab_size: int) -> SettingsError:
     """SentencePiece's complaint as one of ours."""
     largest = re.search(r"value <= (\d+)", message)
     if largest:
-        return _too_large(vocab_size, int(largest[1]))
+        return _TooLarge(vocab_size, int(largest[1]))
     smallest = re.search(r"smaller than required_chars\. \d+ vs (\d+)", message)
     if smallest:
         return SettingsError(
@@ -195,13 +236,6 @@ def _explain(message: str, vocab_size: int) -> SettingsError:
     return SettingsError(
         f"vocab_size {vocab_size:,} cannot be trained from this text ({reason}); "
         "use more text or fewer tokens"
-    )
-
-
-def _too_large(vocab_size: int, largest: int) -> SettingsError:
-    return SettingsError(
-        f"vocab_size {vocab_size:,} is larger than this text supports; "
-        f"use at most {largest:,} tokens, or more text"
     )
 
 
@@ -248,7 +282,7 @@ def _train_engine(engine: Engine, trainer: Any, sentences: Iterable[str]) -> dic
 
 def _exactly(vocabulary: dict[str, int], vocab_size: int) -> list[str]:
     if len(vocabulary) < vocab_size:
-        raise _too_large(vocab_size, len(vocabulary))
+        raise _TooLarge(vocab_size, len(vocabulary))
     if len(vocabulary) > vocab_size:
         raise SettingsError(
             f"vocab_size {vocab_size:,} is too small: the text's characters alone need "
