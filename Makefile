@@ -18,7 +18,7 @@ demo: install
 	$(BIN)/litebert demo
 
 test: install
-	$(BIN)/python -m pytest -m "not extra and not browser and not cluster" -n 3 --dist worksteal
+	$(BIN)/python -m pytest -m "not extra and not browser and not cluster" -n 2 --dist worksteal
 
 # Where chromium is missing and Debian's can be installed, it is; else the tests say that they skip.
 browser: install

@@ -51,14 +51,14 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_road_goes_from_text_to_a_report(
     small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = film_reviews.demo(out=tmp_path, budget="8s")
+    found = film_reviews.demo(out=tmp_path, budget="4s")
     assert found is not None
     assert [row.labels for row in found.rows] == [200]
     assert list(found.rows[0].accuracies) == [
         BASELINE, film_reviews.RANDOM, film_reviews.VECTORS, film_reviews.PRETRAINED,
     ]  # fmt: skip
     assert 0.4 < found.rows[0].accuracies[film_reviews.PRETRAINED].value < 0.7
-    page = (tmp_path / "8s" / "report.html").read_text(encoding="utf-8")
+    page = (tmp_path / "4s" / "report.html").read_text(encoding="utf-8")
     for heading in ("worth", "Pretraining", "behind a mask", "came first", "Parameters", "Next"):
         assert heading in page
     assert page.count("<svg") == page.count("</svg>") == 3
@@ -68,19 +68,19 @@ def test_the_road_goes_from_text_to_a_report(
     table = tmp_path / "mine.csv"
     with table.open("w", newline="") as stream:
         csv.writer(stream).writerows([["text"], ["a dull film"], ["wonderful"]])
-    predictions = litebert.predict([tmp_path / "8s" / "sentiment"], table)
+    predictions = litebert.predict([tmp_path / "4s" / "sentiment"], table)
     assert {one.label for one in predictions} <= {"praise", "blame"}
 
     monkeypatch.setattr(serving, "DEMO_FOLDER", tmp_path)
     home = serving._demo_home()
-    assert home == tmp_path / "8s"
+    assert home == tmp_path / "4s"
     answer = litebert.Engine(home / film_reviews.CLASSIFIER).predict("a dull film")
     assert answer.label in ("praise", "blame")
     assert all(Path(re.sub(".*=|@.*", "", one)).is_dir() for one in serving._demo_models(home))
 
     # Nothing is done twice: with fine-tuning made impossible the same comes out.
     monkeypatch.setattr(compare.ProcessPool, "submit", pytest.fail)
-    again = film_reviews.demo(out=tmp_path, budget="8s")
+    again = film_reviews.demo(out=tmp_path, budget="4s")
     assert again is not None
     assert again.as_dict() == found.as_dict()
 
