@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 FEATURES = "features"  # no head: the encoder's last hidden states
 P_MASK = "p_mask"
-BEAMS = 5  # starts that the conditional head looks on from, as in tasks/spans.py
+BEAMS = 5  # starts that the conditional head continues from, as in tasks/spans.py
 B, T = "batch_size", "sequence_length"
 
 Outputs = dict[str, tuple[str, Shape]]

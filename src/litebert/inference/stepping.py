@@ -161,7 +161,7 @@ class Stepper:
             part_NH = x_NH[start : start + cohort.tokens]
             start += cohort.tokens
             cohort.depth += layers
-            left, kept_NH = self._look(cohort, part_NH)
+            left, kept_NH = self._leaving(cohort, part_NH)
             done += left
             staying += [kept_NH] if cohort.units else []
         self._cohorts = [cohort for cohort in self._cohorts if cohort.units]
@@ -201,7 +201,7 @@ class Stepper:
         rows = np.concatenate(wanted)
         return None if len(rows) == start else torch.from_numpy(rows).to(self._device)
 
-    def _look(self, cohort: _Cohort, x_NH: Tensor) -> tuple[list[Unit], Tensor]:
+    def _leaving(self, cohort: _Cohort, x_NH: Tensor) -> tuple[list[Unit], Tensor]:
         """Those of a cohort that leave after this layer, and the tokens of the others."""
         ends = cohort.depth == cohort.stop
         if not ends and cohort.rule is None:

@@ -46,7 +46,7 @@ class Objective(Protocol):
         ...
 
     def reads(self, batch: Batch) -> IntArray | None:
-        """The tokens whose encodings it looks at, so that the last layer computes no others."""
+        """The tokens whose encodings it reads, so that the last layer computes no others."""
         ...
 
     def term(self, model: Model, state: State, inputs: Inputs) -> Term:

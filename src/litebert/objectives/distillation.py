@@ -84,7 +84,7 @@ class Distillation(nn.Module):
     name: str
     counters: tuple[str, ...] = ()
     count_offset = 0
-    reads_layers = False  # whether it looks at the states before the last
+    reads_layers = False  # whether it reads the states before the last
     needs_same_tokens = True
 
     def __init__(self, student: EncoderConfig, teacher: Teacher, settings: TeacherSettings) -> None:
@@ -116,7 +116,7 @@ class Distillation(nn.Module):
         raise NotImplementedError
 
     def reads(self, batch: Batch) -> IntArray | None:
-        """The tokens whose encodings it looks at; None for all."""
+        """The tokens whose encodings it reads; None for all."""
         return None
 
     def term(self, model: Model, state: State, inputs: Inputs) -> Term:

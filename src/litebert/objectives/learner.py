@@ -50,7 +50,7 @@ class Learner(nn.Module):
         return terms + [objective.term(self.model, state, inputs) for objective in self.own]
 
     def _encode(self, inputs: Inputs, depth: int | None) -> State:
-        """The last state; with those before it, where an objective looks at them."""
+        """The last state; with those before it, where an objective reads them."""
         read = read_by(self.own, inputs.batch)
         if not any(one.reads_layers for one in self.taught):
             return inputs.encode(self.model, depth, read)
@@ -70,7 +70,7 @@ class Learner(nn.Module):
 
 
 def read_by(objectives: Sequence[Objective], batch: Batch) -> IntArray | None:
-    """The tokens that any of the objectives looks at, in order; None for all."""
+    """The tokens that any of the objectives reads, in order; None for all."""
     wanted = [objective.reads(batch) for objective in objectives]
     known = [tokens for tokens in wanted if tokens is not None]
     return np.unique(np.concatenate(known)) if known and len(known) == len(wanted) else None

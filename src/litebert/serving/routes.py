@@ -58,7 +58,7 @@ async def show_model(request: Request, name: str) -> Response:
 
 @router.post("/{name}/predict", response_model=PredictAnswer)
 async def predict(request: Request, name: str, body: PredictRequest) -> Response:
-    """Predict with a fine-tuned model; what an input looks like follows from its task."""
+    """Predict with a fine-tuned model; the form of an input follows from its task."""
     model = served(request, name)
     answered = await model.ask("predict", inputs_of(body), body)
     found = [{k: v for k, v in one.to_json().items() if k != "id"} for one in answered.results]

@@ -109,7 +109,7 @@ def serve(
     async def listening() -> None:
         say(f"listening: {address}/")
 
-        async def warm_up() -> None:
+        async def warm() -> None:
             for model in served.values():
                 await asyncio.to_thread(warm, model.engine)
             gc.collect()
@@ -118,7 +118,7 @@ def serve(
             say(f"ready: {address}/ (playground), {address}/docs (routes)")
             say(f"try: {example(address, next(iter(served.values())))}")
 
-        warming.append(asyncio.create_task(warm_up()))
+        warming.append(asyncio.create_task(warm()))
 
     warming: list[asyncio.Task[None]] = []  # so that the task is not collected
     try:

@@ -1,7 +1,7 @@
 """Spans of a window: how the two heads are trained on them, and how they are chosen.
 
 The plain head gives each token a start and an end score (SQuAD 1.1). The conditional head (SQuAD
-2.0, the paper's) looks on from its best starts, and says beside whether there is an answer.
+2.0, the paper's) continues from its best starts, and says beside whether there is an answer.
 
 Shapes: B sequences, T tokens, K beams.
 """
@@ -24,7 +24,7 @@ from litebert.tasks.task import Term
 
 BEST = 20  # starts and ends that are combined
 UNLIKELY = -1e30  # the score of padding
-BEAMS = 5  # starts that the conditional head looks on from, and ends of each
+BEAMS = 5  # starts that the conditional head continues from, and ends of each
 
 
 class Span(NamedTuple):

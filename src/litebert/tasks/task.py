@@ -220,7 +220,7 @@ class Task(Objective, ReadsExamples[E], Protocol[S, E, P]):
         return int((batch.labels >= 0).sum())
 
     def reads(self, batch: Batch) -> IntArray | None:
-        """The tokens whose encodings the head looks at; None for all."""
+        """The tokens whose encodings the head reads; None for all."""
         return None
 
     def term(self, model: Model, state: State, inputs: Inputs, depth: int | None = None) -> Term:

@@ -177,7 +177,7 @@ def _distance(units: np.ndarray) -> np.ndarray:
 
 
 def charsmap_has_spaces(charsmap: bytes) -> bool:
-    """Whether a normalization rule looks across a space, so words cannot be taken one by one."""
+    """Whether a normalization rule reaches across a space, so words cannot be taken one by one."""
     units, _ = split_charsmap(charsmap)
     labels = np.arange(1, 256, dtype=np.uint32)
     seen = np.zeros(units.size, bool)

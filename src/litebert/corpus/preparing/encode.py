@@ -25,7 +25,7 @@ from litebert.text.sentences import split_sentences
 from litebert.text.tokenizer import Tokenizer
 
 DOCUMENTS_AT_ONCE = 1024
-TIMED_AT_ONCE = 64  # documents read between two looks at the clock
+TIMED_AT_ONCE = 64  # documents read between two readings of the clock
 CHARACTERS_AT_ONCE = 2**19
 LONGEST_SENTENCE = 2000  # characters; in English about 450 tokens
 DROPPED = "listed in --drop"

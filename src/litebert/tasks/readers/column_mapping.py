@@ -1,6 +1,6 @@
 """Which column of the user's table plays which role: as told, or guessed where it is obvious.
 
-A guess is made by name alone. Where two columns could be meant, nothing is guessed.
+A name is made by name alone. Where two columns could be meant, nothing is guessed.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ GivenColumns = Mapping[str, str | Sequence[str]] | Sequence[str]
 class Role:
     """What a column is for: a text, a label. Roles of one object are told or guessed together.
 
-    `guesses` are names of columns that say so themselves, one for each of the roles. The items of
-    a listed role are in one column of lists, or in a column each: `items` matches its name, with
-    its mark (a, b or 1, 2) as the group.
+    `usual_names` are names of columns that say so themselves, one for each of the roles. The items
+    of a listed role are in one column of lists, or in a column each: `items` matches its name,
+    with its mark (a, b or 1, 2) as the group.
     """
 
     names: tuple[str, ...]
-    guesses: tuple[tuple[str, ...], ...]
+    usual_names: tuple[tuple[str, ...], ...]
     needed: Needed = "always"
     items: re.Pattern[str] | None = None
 
 
-def role(name: str, guesses: str, needed: Needed = "always") -> Role:
-    """A role of one column; `guesses` have spaces between them."""
-    return Role((name,), tuple((guess,) for guess in guesses.split()), needed)
+def role(name: str, usual_names: str, needed: Needed = "always") -> Role:
+    """A role of one column; `usual_names` have spaces between them."""
+    return Role((name,), tuple((each,) for each in usual_names.split()), needed)
 
 
 ID = role("id", "id index idx guid qid example_id", "never")
@@ -113,9 +113,9 @@ def candidates(role: Role, columns: Sequence[str]) -> list[dict[str, tuple[str, 
     name, *others = role.names
     if others:
         by_name = {_plain(column): column for column in columns}
-        ways = [[by_name.get(name, "") for name in guess] for guess in role.guesses]
+        ways = [[by_name.get(each, "") for each in names] for names in role.usual_names]
         return [dict(zip(role.names, zip(way), strict=True)) for way in ways if all(way)]
-    obvious = {guess for (guess,) in role.guesses}
+    obvious = {each for (each,) in role.usual_names}
     found: list[tuple[str, ...]] = [(column,) for column in columns if _plain(column) in obvious]
     if marked := {column: mark for column in columns if (mark := _mark(role, column))}:
         found.append(tuple(sorted(marked, key=lambda column: marked[column])))

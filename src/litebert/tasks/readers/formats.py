@@ -33,7 +33,7 @@ def format_of_name(path: Path | str) -> Format | None:
 
 
 def format_of_text(text: str) -> Format:
-    """What text looks like: JSON from its first bracket, TSV if its first line has a tab.
+    """The form of a text: JSON from its first bracket, TSV if its first line has a tab.
 
     Otherwise it is a text a line; commas say nothing, because sentences have them.
     """

@@ -26,7 +26,7 @@ GAIN = 0.5  # how much of what it attends to a token takes over
 OFFSETS = (-1, 1)  # of the neighbours that are looked at
 NEIGHBOUR_CONTRAST = 8.0  # how much higher the score of that neighbour than of a place like others
 NEIGHBOUR_GAIN = 1.0
-SEGMENT_CONTRAST = 6.0  # how much higher the scores of the segment that a head looks at
+SEGMENT_CONTRAST = 6.0  # how much higher the scores of the segment that a head attends to
 FEWEST_HEADS = 4  # from which on two of them can be spared for the segments
 
 
@@ -56,7 +56,7 @@ def _initialize_comparing(attention: Any, generator: torch.Generator) -> None:
 
 
 def _initialize_neighbour(model: Model, head: int, place: int, offset: int) -> None:
-    """A head that looks at the token `offset` places on.
+    """A head that attends to the token `offset` places on.
 
     A wave's sine and cosine at the place wanted are those here, turned by the wave's frequency
     times the offset; that is the query, and the key is what is there.
@@ -88,7 +88,7 @@ def _initialize_neighbour(model: Model, head: int, place: int, offset: int) -> N
 
 
 def _initialize_segments(model: Model) -> None:
-    """The first head looks at the first segment, the second at the second.
+    """The first head attends to the first segment, the second at the second.
 
     Their query is a constant, and the key measures the segment's column. What they bring is alike
     for all tokens and grows from layer to layer, so that in deep models it would drown the rest:

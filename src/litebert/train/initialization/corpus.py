@@ -11,7 +11,7 @@ The rest is chosen so that the model can use that at once:
 
 - words, positions and segments have columns of their own (tables.py);
 - heads begin with something to look at: neighbours, a segment, likenesses (attention.py);
-- the E->H projection is orthogonal, and the masked-LM head leads back from H to E the way the
+- the E->H projection is orthogonal, and the masked-LM head maps back from H to E the way the
   tokens came.
 
 docs/log.md has the measurements behind each.
