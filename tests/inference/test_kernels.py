@@ -14,6 +14,7 @@ from torch import nn
 from litebert.base.runtime import has_fast_bf16
 from litebert.inference.kernels import (
     MANY_PRODUCTS,
+    byte_range,
     channel_scales,
     first_padded,
     grid,
@@ -21,7 +22,7 @@ from litebert.inference.kernels import (
     int8_libraries,
     packer,
 )
-from litebert.inference.packed import PackedEncoder, pack_model
+from litebert.inference.packed import PackedEncoder, compiled, pack_model
 from litebert.model.config import EncoderConfig
 from litebert.model.model import Model
 
@@ -181,6 +182,23 @@ def test_large_products_go_to_the_other_library(monkeypatch: pytest.MonkeyPatch)
             assert torch.allclose(packed(x), form(layer(x)), atol=0.05)
         plain = packer("int8", CPU)(layer, None)
         assert torch.allclose(plain.plus(x, residual), layer(x) + residual, atol=0.05)
+        assert torch.equal(compiled(plain)(x), plain(x))  # as the encoder calls it
+
+
+@given(
+    values=st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=9),
+    levels=st.sampled_from([127, 255]),
+)
+def test_bytes_hold_every_value_and_zero(values: list[float], levels: int) -> None:
+    x = torch.tensor(values)
+    scale, zero = byte_range(x, levels)
+    held = torch.round(x.double() / scale) + zero
+    assert 0 <= zero <= levels
+    assert held.min() >= -0.5 - 1e-6
+    assert held.max() <= levels + 1  # the byte of 0 is rounded: the last value may be cut by one
+    assert (
+        torch.quantize_per_tensor(x, scale, zero, torch.quint8).dequantize() - x
+    ).abs().max() <= (1.01 * scale)
 
 
 @pytest.mark.skipif(len(ENGINES) < 2, reason="torch has one library for int8 here")

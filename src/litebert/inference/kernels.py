@@ -222,17 +222,41 @@ class _Int8(PackedLinear):
         more = grid(rows) - rows
         if more > 0:
             x = nn.functional.pad(x, (0, 0, 0, more))
-        quantized = torch.quantize_per_tensor_dynamic(x, torch.quint8, self.reduce_range)
+        scale, zero = byte_range(x, 127 if self.reduce_range else 255)
+        quantized = torch.quantize_per_tensor(x, scale, zero, torch.quint8)
         fused = "none" if self.activation == "" else self.activation
         y = torch.ops.onednn.qlinear_pointwise(
-            quantized.int_repr(), quantized.q_scale(), quantized.q_zero_point(),
-            self.packed_for_many, self.scales, self.zeros, self.bias, 1.0, 0, torch.float32,
-            "gelu" if fused == "gelu_new" else fused, [], "none" if "gelu" in fused else "",
+            _bytes_of(quantized), scale, zero, self.packed_for_many, self.scales, self.zeros,
+            self.bias, 1.0, 0, torch.float32, "gelu" if fused == "gelu_new" else fused, [],
+            "none" if "gelu" in fused else "",
         )  # fmt: skip
         return y.narrow(0, 0, rows) if more > 0 else y
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         return self.forward(x).add_(residual)
+
+
+def byte_range(x: Tensor, levels: int) -> tuple[float, int]:
+    """The step of so many bytes that hold every value of x and 0, and the byte of 0.
+
+    In one pass over x; `quantize_per_tensor_dynamic` takes one for each end.
+    """
+    low, high = torch.aminmax(x)
+    least, most = min(float(low), 0.0), max(float(high), 0.0)
+    scale = (most - least) / levels
+    if scale < 1e-30:  # nothing but zeros
+        return 1.0, 0
+    return scale, min(levels, int(-least / scale + 0.5))
+
+
+@torch.jit.ignore  # TorchScript wants the types of such a function as a comment
+def _bytes_of(quantized):
+    # type: (Tensor) -> Tensor
+    """The bytes where they are: `int_repr` copies them, which takes longer than making them.
+
+    In Python, as TorchScript does not know this form of `view`; fit to be handed on, no more.
+    """
+    return quantized.view(torch.uint8)
 
 
 def grid(rows: int) -> int:

@@ -51,13 +51,13 @@ class PackedEncoder(Encoder):
         largest = encoder.config.hidden_size * encoder.config.intermediate_size
         device = encoder.embeddings.token.weight.device
         self._padded_from = first_padded(precision, device, largest)
-        self._first = _compiled(_FirstStates(encoder, pack, self._dtype, bytes_of_tokens))
+        self._first = compiled(_FirstStates(encoder, pack, self._dtype, bytes_of_tokens))
         attentions: Any = [
-            _compiled(_Attention(part, pack, self._dtype))  # type: ignore[arg-type]
+            compiled(_Attention(part, pack, self._dtype))  # type: ignore[arg-type]
             for part in encoder.attentions
         ]
         feed_forwards: Any = [
-            _compiled(_FeedForward(part, pack, self._dtype))  # type: ignore[arg-type]
+            compiled(_FeedForward(part, pack, self._dtype))  # type: ignore[arg-type]
             for part in encoder.feed_forwards
         ]
         self.attentions, self.feed_forwards = attentions, feed_forwards
@@ -67,8 +67,8 @@ class PackedEncoder(Encoder):
         self._repeat: Any = None
         self._whole: Any = None
         if len(attentions) == len(feed_forwards) == 1:
-            self._repeat = _compiled(_Repeat(attentions[0], feed_forwards[0]))
-            self._whole = _compiled(_Whole(self._first, self._repeat))
+            self._repeat = compiled(_Repeat(attentions[0], feed_forwards[0]))
+            self._whole = compiled(_Whole(self._first, self._repeat))
 
     def embed(
         self, ids: Tensor, *, mask: Tensor | None = None, segments: Tensor | None = None,
@@ -284,7 +284,7 @@ class _FeedForward(nn.Module):
         return self.norm(self.outer.plus(self.inner(x_NH), x_NH))
 
 
-def _compiled(module: nn.Module) -> Any:
+def compiled(module: nn.Module) -> Any:
     """Without Python between its operators, which takes as long as they do on a short text."""
     with warnings.catch_warnings():  # TorchScript is to be replaced, by what needs a C++ compiler
         warnings.simplefilter("ignore")
