@@ -15,7 +15,7 @@ import pytest
 
 import litebert
 from litebert.corpus.preparing import workers
-from tests.test_bad_input import Refused, refused
+from tests.mistakes.conftest import Refused, refused
 from tests.test_cli import run, say
 
 __all__ = ["refused", "say"]

@@ -13,14 +13,9 @@ from litebert.base.randomness import Purpose, random_bits, uniform
 from litebert.corpus import shard, statistics
 from litebert.corpus.statistics import sample_windows, token_counts, unigram_loss
 from litebert.corpus.store import Store, open_store
-from tests.corpus.stores import make_documents, make_store, write_bytes, write_pieces
+from tests.corpus.stores import make_documents, make_store, write_bytes
 
 Documents = list[list[str]]
-
-
-@pytest.fixture(scope="module")
-def pieces(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_pieces(tmp_path_factory.mktemp("pieces"))
 
 
 def plain_counts(store: Store, documents: Documents) -> list[int]:

@@ -14,14 +14,9 @@ from litebert.planning.report import Speed
 from litebert.train import auto
 from litebert.train.pretrain import pretrain
 from litebert.train.run_folder import describe, open_run, save_run
-from tests.train.runs import Notes, write_store
+from tests.train.runs import Notes
 
 FAST = ["evaluation.sequences=4", "evaluation.every=1.0", "initialization=truncated_normal"]
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_store(tmp_path_factory.mktemp("corpus"))
 
 
 def test_a_budget_of_tokens_needs_no_measuring(

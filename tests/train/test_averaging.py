@@ -14,21 +14,9 @@ from litebert.model.folder import read_tensors
 from litebert.train.averaging import averaged_weights, update_averages
 from litebert.train.checkpoint import OPTIMIZER, WEIGHTS
 from litebert.train.optimizer import build_optimizer, optimizer_tensors
-from tests.train.runs import (
-    Blow,
-    assert_equal_endings,
-    last_checkpoint,
-    small,
-    train,
-    write_store,
-)
+from tests.train.runs import Blow, assert_equal_endings, last_checkpoint, small, train
 
 DECAY = 0.9
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_store(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.mark.parametrize("bias_correction", [True, False])

@@ -30,16 +30,10 @@ from tests.train.runs import (
     last_checkpoint,
     small,
     train,
-    write_store,
 )
 
 NAMES = ("weights.safetensors", "optimizer.safetensors", "state.json", "manifest.json")
 DAMAGES = 60  # of each file
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_store(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ from litebert.train.initialization.tables import squeezed
 from litebert.train.metrics import TrainingMetrics, read_metrics
 from litebert.train.teacher import PackedTeacher, unmasked
 from litebert.train.vector_cache import VectorCache, text_keys
-from tests.train.runs import Blow, assert_equal_endings, small, train, write_store
+from tests.train.runs import Blow, assert_equal_endings, small, train
 
 ALL = ("masked_lm", "relations", "hidden_states", "sentence_vectors")
 
@@ -45,11 +45,6 @@ def write_teacher(folder: Path, tokenizer: Path, *, told: bool = True) -> Path:
     model.sentence_encoder = SentenceEncoderSettings(normalize=True) if told else None
     model.save(folder, tokenizer=loaded)
     return folder
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_store(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture(scope="module")

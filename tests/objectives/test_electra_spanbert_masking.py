@@ -1,10 +1,9 @@
-"""Masking as ELECTRA and SpanBERT do it, and batches taken apart and put together again."""
+"""Masking as ELECTRA and SpanBERT do it: draws with replacement, tokens as the text has them."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import fields, replace
-from itertools import pairwise
+from dataclasses import replace
 from typing import Any
 
 import hypothesis.strategies as st
@@ -14,18 +13,18 @@ from hypothesis import given, settings
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from litebert.base.batches import Batch, concatenate, split_by_tokens
 from litebert.base.errors import SettingsError
 from litebert.configs.load import load_preset
 from litebert.objectives.masking import Masker, Masking, choose, find_words
 from tests.corpus.stores import SPECIAL, assert_distributed, binomial_error
-from tests.objectives.test_masking import (
+from tests.objectives.word_batches import (
     VOCABULARY,
     Shape,
     alike,
     make_batch,
     make_tokenizer,
     mask,
+    piece_counts,
     shapes,
     wanted_budget,
 )
@@ -113,14 +112,6 @@ def test_draws_with_replacement_need_single_tokens() -> None:
 
 
 # SpanBERT: random tokens as the text has them.
-
-
-def piece_counts() -> NDArray[np.int64]:
-    """A steep distribution with gaps; of the special pieces only the unknown one occurs."""
-    counts = np.array([200_000 // (rank + 1) for rank in range(VOCABULARY)], dtype=np.int64)
-    counts[::7] = 0
-    counts[:5] = [0, 40_000, 0, 0, 0]
-    return counts
 
 
 def fillers(specials: bool, counts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -216,125 +207,3 @@ def test_the_counts_are_part_of_what_decides_the_masks() -> None:
     two = Masker(SPANBERT, make_tokenizer(), piece_counts()[::-1].copy())
     assert one.fingerprint() == Masker(SPANBERT, make_tokenizer(), piece_counts()).fingerprint()
     assert one.fingerprint() != two.fingerprint()
-
-
-# Parts of a batch.
-
-
-def masked_batch(shapes: list[Shape], seed: int) -> Batch:
-    batch = make_batch(shapes, seed)
-    labels = np.random.default_rng(seed).integers(-1, 2, len(batch)).astype(np.int8)
-    return mask(replace(batch, labels=labels))
-
-
-def assert_equal(one: Batch, two: Batch) -> None:
-    for column in fields(Batch):
-        mine, theirs = (np.asarray(getattr(batch, column.name)) for batch in (one, two))
-        assert mine.dtype == theirs.dtype, column.name
-        np.testing.assert_array_equal(mine, theirs, err_msg=column.name)
-
-
-many_shapes = st.lists(
-    st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=12), min_size=1, max_size=2),
-    min_size=1,
-    max_size=12,
-)
-
-
-@settings(max_examples=80, deadline=None, derandomize=True)
-@given(shapes=many_shapes, seed=st.integers(0, 10**6), tokens=st.integers(1, 150))
-def test_what_is_cut_can_be_joined(shapes: list[Shape], seed: int, tokens: int) -> None:
-    batch = masked_batch(shapes, seed)
-    parts = split_by_tokens(batch, tokens)
-    assert_equal(concatenate(parts), batch)
-    for part in parts:
-        assert len(part) == 1 or len(part.ids) <= tokens
-        assert len(part)
-    for one, two in pairwise(parts):  # no part is smaller than it must be
-        assert len(one.ids) + int(two.lengths[0]) > tokens
-
-
-@settings(max_examples=80, deadline=None, derandomize=True)
-@given(data=st.data(), shapes=many_shapes, seed=st.integers(0, 10**6))
-def test_any_part_is_the_batch_of_its_sequences(
-    data: st.DataObject, shapes: list[Shape], seed: int
-) -> None:
-    batch = masked_batch(shapes, seed)
-    first = data.draw(st.integers(0, len(batch)))
-    last = data.draw(st.integers(first, len(batch)))
-    part = batch.slice(first, last)
-    assert len(part) == last - first
-    mine = (batch.sequence_ids >= first) & (batch.sequence_ids < last)
-    assert part.ids.tolist() == batch.ids[mine].tolist()
-    assert part.labels.tolist() == batch.labels[first:last].tolist()
-    assert part.keys.tolist() == batch.keys[first:last].tolist()
-    assert part.targets.tolist() == batch.targets[mine[batch.positions]].tolist()
-    whole = batch.ids.copy()
-    whole[batch.positions] = batch.targets
-    again = part.ids.copy()
-    again[part.positions] = part.targets
-    assert again.tolist() == whole[mine].tolist()
-    assert part.position_ids.tolist() == batch.position_ids[mine].tolist()
-    assert_equal(concatenate([batch.slice(0, first), part, batch.slice(last, len(batch))]), batch)
-
-
-def test_nothing_is_cut_into_nothing() -> None:
-    assert split_by_tokens(make_batch([]), 10) == []
-    batch = masked_batch([[[1] * 5], [[1] * 50]], 0)
-    assert [part.lengths.tolist() for part in split_by_tokens(batch, 1)] == [[7], [52]]
-    assert [part.lengths.tolist() for part in split_by_tokens(batch, 58)] == [[7], [52]]
-    assert [part.lengths.tolist() for part in split_by_tokens(batch, 59)] == [[7, 52]]
-
-
-# Common pieces, chosen less.
-
-
-def test_subsampled_tokens_are_chosen_less() -> None:
-    """One token a sequence: which one follows the weights exactly."""
-    batch = alike([[1] * 12], 40_000)
-    places = np.flatnonzero(batch.is_text[: batch.lengths[0]])
-    pieces = np.arange(10, 22)
-    ids = batch.ids.copy().reshape(len(batch), -1)
-    ids[:, places] = pieces
-    batch = replace(batch, ids=ids.ravel())
-    counts = np.zeros(VOCABULARY, dtype=np.int64)
-    counts[pieces] = [10, 10, 20, 20, 50, 50, 100, 100, 400, 900, 2000, 6000]
-    masker = Masker(
-        Masking(unit="token", fraction=0.01, subsampling=0.002), make_tokenizer(), counts
-    )
-    found = masker(batch)
-    assert len(found.positions) == len(batch)
-    share = counts[pieces] / counts.sum()
-    weights = np.minimum(np.sqrt(0.002 / share), 1)
-    assert weights.min() < 0.06
-    assert weights.max() == 1
-    hidden = np.bincount(found.targets, minlength=VOCABULARY)[pieces]
-    assert_distributed(hidden, weights / weights.sum() * len(batch))
-
-
-def test_what_is_masked_follows_from_the_counts() -> None:
-    counts = piece_counts()
-    plain = Masker(Masking(), make_tokenizer(), counts)
-    assert plain.masked_counts(counts) is counts
-    hidden = Masker(
-        Masking(unit="token", subsampling=1e-3), make_tokenizer(), counts
-    ).masked_counts(counts)
-    share = counts / counts.sum()
-    rare = share <= 1e-3
-    assert (hidden[rare] == counts[rare]).all()
-    np.testing.assert_allclose(hidden[~rare], counts[~rare] * np.sqrt(1e-3 / share[~rare]), atol=1)
-
-
-def test_subsampling_needs_counts_and_is_part_of_the_fingerprint() -> None:
-    with pytest.raises(SettingsError, match="counts"):
-        Masker(Masking(unit="token", subsampling=1e-4), make_tokenizer())
-    one = Masker(Masking(unit="token", subsampling=1e-3), make_tokenizer(), piece_counts())
-    two = Masker(
-        Masking(unit="token", subsampling=1e-3), make_tokenizer(), piece_counts()[::-1].copy()
-    )
-    assert one.fingerprint() != two.fingerprint()
-
-
-def test_subsampling_is_for_single_tokens() -> None:
-    with pytest.raises(ValidationError, match="token"):
-        Masking(unit="ngram", subsampling=1e-4)
