@@ -86,11 +86,11 @@ def litebert_side(folder: str, batch: int, length: int, precision: str) -> Any:
 
     keep_freed_memory()
     import litebert
-    from litebert.train.speed import SyntheticTraining
+    from litebert.train.speed import SampleTraining, random_batches
 
     whole = [f"data.micro_batch_tokens={batch * length}", f"precision={precision}"]
     preset = litebert.load_preset(folder_preset(folder), [*NO_DROPOUT, *ADAMW, *whole])
-    training = SyntheticTraining(preset, batch, length)
+    training = SampleTraining(preset, random_batches(preset, batch, length))
     training.learner.model.load_state_dict(litebert.load(folder).state_dict())
 
     def step() -> float:

@@ -23,11 +23,12 @@ def main() -> None:
     keep_freed_memory()
     from litebert.configs.load import load_preset
     from litebert.planning.memory import peak_memory
-    from litebert.train.speed import SyntheticTraining
+    from litebert.train.speed import SampleTraining, random_batches
 
     preset = load_preset("albert-xxlarge", ["activation_checkpointing=true", *options.set])
     planned = peak_memory(preset, options.batch, options.length, preset.precision, True)["total"]
-    training = SyntheticTraining(preset, options.batch, options.length)
+    batches = random_batches(preset, options.batch, options.length)
+    training = SampleTraining(preset, batches)
     count = sum(p.numel() for p in training.learner.parameters())
     print(f"{preset.title}, {count:,} parameters, {options.batch} x {options.length} tokens")
     for step in range(1, options.steps + 1):

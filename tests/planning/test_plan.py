@@ -21,7 +21,7 @@ from litebert.planning.report import Speed, table
 from litebert.train import plan as planning
 from litebert.train import speed
 from litebert.train.plan import plan
-from litebert.train.speed import SyntheticTraining, measure_speed
+from litebert.train.speed import SampleTraining, measure_speed, random_batches
 from tests.corpus.stores import make_store, write_wordpiece
 
 SMALL = ["model.num_hidden_layers=2", "model.hidden_size=64", "model.intermediate_size=96",
@@ -55,13 +55,13 @@ def test_every_small_preset_takes_a_falling_step(name: str) -> None:
     overrides.append(f"model.embedding_size={32 if family in ('albert', 'electra') else 64}")
     if family == "electra":
         overrides += ["generator.hidden_size=16", "generator.num_attention_heads=1"]
-    training = SyntheticTraining(load_preset(name, overrides), batch_size=2, max_length=16)
-    training.batches = training.batches[:1]
+    preset = load_preset(name, overrides)
+    training = SampleTraining(preset, random_batches(preset, 2, 16)[:1])
     losses = [total_loss(training) for _ in range(3)]
     assert losses[2] < losses[0]
 
 
-def total_loss(training: SyntheticTraining) -> float:
+def total_loss(training: SampleTraining) -> float:
     """Of one more step."""
     result = training.step()
     assert result.applied
@@ -145,7 +145,7 @@ def test_of_a_large_batch_one_micro_batch_and_the_update_are_timed(
     preset = load_preset("albert-tiny", [*SMALL, "data.micro_batch_tokens=32"])
 
     def timed(work: Callable[[], object], _: torch.device) -> float:
-        whole = isinstance(getattr(work, "__self__", None), SyntheticTraining)
+        whole = isinstance(getattr(work, "__self__", None), SampleTraining)
         return 5.0 if whole else 2.0
 
     monkeypatch.setattr(speed, "_timed", timed)
@@ -161,7 +161,9 @@ def test_memory_is_estimated_before_anything_is_measured(monkeypatch: pytest.Mon
     measured = Speed(seconds_per_step=2.0, tokens_per_second=16.0, steps_taken=3)
     memory = peak_memory(load_preset("albert-tiny"), 2, 16, "fp32", False)
     monkeypatch.setattr(report, "peak_memory", lambda *_: order.append("memory") or memory)
-    monkeypatch.setattr(planning, "measure_speed", lambda *_: order.append("speed") or measured)
+    monkeypatch.setattr(
+        planning, "measure_speed", lambda *_, **__: order.append("speed") or measured
+    )
     (found,) = plan("albert-tiny", measure=True, budget="1h")
     assert order == ["memory", "speed"]
     assert found.speed == measured
@@ -182,5 +184,18 @@ def test_passes_over_a_corpus(tmp_path: Path) -> None:
     (one,) = plan("albert-tiny", budget="1000tok", corpus=tmp_path / "store")
     assert one.budget is not None
     assert one.budget.passes == pytest.approx(1000 / store.total.tokens)
+    sized = plan("albert-tiny", overrides=[f"model.vocab_size={store.tokenizer.vocab_size}"])
+    assert one.parameters == sized[0].parameters
     with pytest.raises(SettingsError, match="--corpus: give a --budget, too"):
         plan("albert-tiny", corpus=tmp_path / "store")
+
+
+def test_measuring_on_a_corpus_takes_its_batches(tmp_path: Path) -> None:
+    """Documents of six tokens in sequences of up to sixteen: tokens are counted, not places."""
+    words = write_wordpiece(tmp_path / "t")
+    store = make_store(tmp_path / "store", [["w1q w2q w3q"] * 2] * 40, words)
+    preset = load_preset("albert-tiny", [*SMALL, "data.batch_by=sequences"])
+    found = measure_speed(preset, 4, 16, seconds=0, store=store)
+    assert found.tokens_per_second * found.seconds_per_step == pytest.approx(4 * (6 + 3))
+    (planned,) = plan("albert-tiny", overrides=SMALL, measure=True, corpus=tmp_path / "store")
+    assert planned.speed is not None

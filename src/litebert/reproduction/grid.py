@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def open_plan(
     content = _read(out, store)
     if request.name in content["plans"]:
         return FrozenPlan.build(content["plans"][request.name], f"{out / GRID}, {request.name}")
-    plan = make_plan(request, store, speed or _measured_speed)
+    plan = make_plan(request, store, speed or partial(_measured_speed, store))
     content["plans"][request.name] = plan.model_dump(mode="json")
     write_atomic(out / GRID, json_text(content).encode())
     return plan
@@ -196,10 +197,9 @@ def _identity(preset: Preset) -> str:
     return preset.model_dump_json(exclude={"title"})
 
 
-def _measured_speed(preset: Preset) -> float:
-    found = measure_speed(
-        preset, preset.data.batch_size, preset.data.max_length, seconds=MEASURED_SECONDS
-    )
+def _measured_speed(store: Store, preset: Preset) -> float:
+    data = preset.data
+    found = measure_speed(preset, data.batch_size, data.max_length, MEASURED_SECONDS, store)
     return found.tokens_per_second
 
 

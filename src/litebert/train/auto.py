@@ -34,7 +34,7 @@ def auto_preset(
         return Preset.build(merge(frozen.model_dump(), changed), "preset")
     if budget is None:
         raise SettingsError("name a preset (litebert presets), or give a --budget to choose one by")
-    tokens_of = _tokens_of(parse_budget(budget))
+    tokens_of = _tokens_of(parse_budget(budget), store)
     choice = choose_preset(budget, tokens_of, store.tokenizer.vocab_size, store.training_tokens)
     for reason in choice.reasons:
         say(reason)
@@ -42,7 +42,7 @@ def auto_preset(
     return Preset.build(merge(choice.preset.model_dump(), changes), "preset")
 
 
-def _tokens_of(budget: Budget) -> Callable[[Preset], float]:
+def _tokens_of(budget: Budget, store: Store) -> Callable[[Preset], float]:
     """What a budget buys."""
     if budget.kind == "steps":
         raise SettingsError(
@@ -55,7 +55,7 @@ def _tokens_of(budget: Budget) -> Callable[[Preset], float]:
 
     def bought(preset: Preset) -> float:
         data = preset.data
-        speed = measure_speed(preset, data.batch_size, data.max_length, seconds)
+        speed = measure_speed(preset, data.batch_size, data.max_length, seconds, store)
         return budget.amount * speed.tokens_per_second
 
     return bought

@@ -25,6 +25,7 @@ from litebert.planning.cluster import (
 )
 from litebert.planning.picture import communication_picture
 from litebert.planning.report import Plan, make_plan, on_cluster, spend
+from litebert.train.build import fit_to_corpus
 from litebert.train.speed import measure_speed
 
 
@@ -64,7 +65,8 @@ def plan(
         batch_size: Sequences a step; by default the preset's.
         max_length: Tokens a sequence; by default the preset's.
         budget: How much training: 200Mtok, 125000steps, or 2h.
-        corpus: A store, or all its parts: how many passes over its text the budget means.
+        corpus: A store, or all its parts: its vocabulary is planned for, how many passes over its
+            text the budget means, and --measure takes its batches.
         measure: Take real training steps for ten seconds each to learn the speed here.
         precision: bf16 or fp32; auto is as the preset says.
         checkpointing: Recompute activations in the backward pass: less memory, more time.
@@ -80,13 +82,17 @@ def plan(
     cluster = _cluster(devices, hosts, network, latency, flops, price, watts, picture)
     allowance = None if budget is None else parse_budget(budget)
     stores = [corpus] if isinstance(corpus, str | Path) else list(corpus)
-    if stores and allowance is None:
-        raise SettingsError("--corpus: give a --budget, too, to learn how often it reads the text")
-    text_tokens = open_store(*stores).training_tokens if stores else None
+    if stores and allowance is None and not measure:
+        raise SettingsError(
+            "--corpus: give a --budget, too, to learn how often it reads the text, or --measure to "
+            "learn the speed on it"
+        )
+    store = open_store(*stores) if stores else None
     found: list[Plan] = []
     lines: dict[str, list[ClusterPlan]] = {}
     for name in [presets] if isinstance(presets, str) else presets:
         settings = _with_changes(load_preset(name, overrides), precision, checkpointing)
+        settings = settings if store is None else fit_to_corpus(settings, store)
         longest = settings.model.longest_sequence
         size = settings.data.batch_size if batch_size is None else batch_size
         length = min(settings.data.max_length, longest) if max_length is None else max_length
@@ -98,7 +104,8 @@ def plan(
         made, speed = make_plan(name, settings, size, length, devices), None
         if measure:
             print(f"measuring {name} ...", file=sys.stderr, flush=True)
-            speed = measure_speed(settings, size, length)
+            speed = measure_speed(settings, size, length, store=store)
+        text_tokens = None if store is None else store.training_tokens
         spending = None if allowance is None else spend(made, allowance, speed, text_tokens)
         made = replace(made, speed=speed, budget=spending)
         if cluster is not None:

@@ -1,7 +1,8 @@
-"""How fast pretraining is on this machine: real training steps, on random tokens.
+"""How fast pretraining is on this machine: real training steps, on a corpus or on random tokens.
 
-The step, the losses, the optimizer and the micro-batches are those of `pretrain`; only the text is
-random, which changes nothing about the arithmetic. Of a batch too large to wait for, one
+The step, the losses, the optimizer and the micro-batches are those of `pretrain`. With a corpus the
+batches are its own: where documents end sequences are short, and how many tokens are masked follows
+from the text. Without, sequences are full and tokens random. Of a batch too large to wait for, one
 micro-batch and the update are timed apart, and put together as the whole step would be.
 """
 
@@ -9,20 +10,27 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import islice
 
 import numpy as np
 import torch
 
 from litebert.base.batches import Batch
+from litebert.base.errors import SettingsError
 from litebert.base.runtime import default_device, keep_freed_memory
 from litebert.configs.schema import Preset
+from litebert.corpus.loader import Loader
+from litebert.corpus.statistics import token_counts
+from litebert.corpus.store import Store
 from litebert.model.config import EncoderConfig
 from litebert.model.heads import MASKED_FRACTION
+from litebert.objectives.masking import Masker
 from litebert.planning.report import Speed, micro_batch_size
-from litebert.train.build import build_learner, build_step
+from litebert.train.build import build_learner, build_step, fit_to_corpus
 from litebert.train.distributed import DistributedGroup
 from litebert.train.optimizer import build_optimizer
+from litebert.train.stages import resolve_stages
 from litebert.train.step import StepResult
 
 MIN_STEPS = 3
@@ -31,27 +39,43 @@ BATCHES = 8
 LEARNING_RATE = 1e-4
 
 
-class SyntheticTraining:
-    """A preset's training step on random batches: one alone would be learned by heart."""
+class SampleTraining:
+    """A preset's training step on a few batches in turn: one alone would be learned by heart."""
 
     def __init__(
-        self, preset: Preset, batch_size: int, max_length: int, device: torch.device | None = None
+        self, preset: Preset, batches: Sequence[Batch], device: torch.device | None = None
     ) -> None:
         group = DistributedGroup(device=device or default_device())
         self.learner = build_learner(preset, group.device, (None, None), lambda _: None)
         self.optimizer = build_optimizer(self.learner, preset.optimizer)
         self.training_step = build_step(preset, self.learner, self.optimizer, group)
-        self.batches = [
-            random_batch(preset.model, batch_size, max_length, preset.seed + number)
-            for number in range(BATCHES)
-        ]
-        self.device, self.number = group.device, 0
+        self.batches, self.device, self.number = batches, group.device, 0
 
     def step(self) -> StepResult:
         """Forward, backward, update."""
         self.number += 1
         batch = self.batches[(self.number - 1) % len(self.batches)]
         return self.training_step(batch, self.number, LEARNING_RATE)
+
+
+def random_batches(preset: Preset, batch_size: int, max_length: int) -> list[Batch]:
+    """Some of random tokens."""
+    return [
+        random_batch(preset.model, batch_size, max_length, preset.seed + number)
+        for number in range(BATCHES)
+    ]
+
+
+def text_batches(preset: Preset, store: Store, batch_size: int, max_length: int) -> list[Batch]:
+    """The first ones that a run on a corpus would read; the preset fits the corpus."""
+    loading = resolve_stages(preset)[0].loading.model_copy(
+        update={"batch_size": batch_size, "max_length": max_length}
+    )
+    masker = Masker(preset.masking, store.tokenizer, token_counts(store))
+    found = list(islice(Loader(store, loading, masker), BATCHES))
+    if not found:
+        raise SettingsError(f"{store.folders[0]}: gives no sample to train on")
+    return found
 
 
 def random_batch(config: EncoderConfig, batch_size: int, max_length: int, seed: int = 0) -> Batch:
@@ -76,11 +100,19 @@ def random_batch(config: EncoderConfig, batch_size: int, max_length: int, seed: 
     )
 
 
-def measure_speed(preset: Preset, batch_size: int, max_length: int, seconds: float = 10.0) -> Speed:
+def measure_speed(
+    preset: Preset, batch_size: int, max_length: int, seconds: float = 10.0,
+    store: Store | None = None,
+) -> Speed:  # fmt: skip
     """Train for about `seconds`, at least three steps; medians count."""
     keep_freed_memory()
     fitting = micro_batch_size(preset, batch_size, max_length)
-    training = SyntheticTraining(preset, fitting, max_length)
+    if store is None:
+        batches = random_batches(preset, fitting, max_length)
+    else:
+        preset = fit_to_corpus(preset, store)
+        batches = text_batches(preset, store, fitting, max_length)
+    training = SampleTraining(preset, batches)
     for _ in range(WARMUP_STEPS):
         _timed(training.step, training.device)
     times: list[float] = []
@@ -89,8 +121,10 @@ def measure_speed(preset: Preset, batch_size: int, max_length: int, seconds: flo
         times.append(_timed(training.step, training.device))
         updates.append(_timed(training.optimizer.step, training.device))
     step, update = statistics.median(times), statistics.median(updates)
-    whole = (step - update) * batch_size / fitting + update
-    return Speed(whole, batch_size * max_length / whole, len(times))
+    micro_batches = batch_size / fitting
+    whole = (step - update) * micro_batches + update
+    tokens = statistics.fmean(len(batch.ids) for batch in batches) * micro_batches
+    return Speed(whole, tokens / whole, len(times))
 
 
 def _timed(work: Callable[[], object], device: torch.device) -> float:
