@@ -33,6 +33,7 @@ from typing import Any
 from inference import make_model, sentences
 
 IN_FLIGHT = 64
+ROUNDS = 3  # of engine, service and the usual way, in turns
 PARTS = ["speed", "mixed", "crowd", "steady"]
 WARM_UP = 2.0  # seconds, on every side
 SETTLE = 5.0  # seconds after a crowd
@@ -303,15 +304,23 @@ def compare(case: str, precision: str, seconds: float, scratch: Path, parts: lis
 def speeds(
     case: str, folder: Path, precision: str, port: int, path: str, bodies: list[str], seconds: float
 ) -> None:
-    """Answers a second: the engine alone, the service, the usual way."""
-    own = engine_rate(folder, precision, seconds)
-    rate, bad = load(port, path, bodies, seconds)
+    """Answers a second: the engine alone, the service, the usual way; in turns, medians."""
+    found: dict[str, list[float]] = {"engine": [], "service": [], "usual": []}
+    bad = 0
     with Running([sys.executable, __file__, "--usual", str(folder)]) as usual:
-        slow, slow_bad = load(usual.port, "/predict", bodies, seconds)
-    print(f"{case}: engine {own:.1f}/s, service {rate:.1f}/s ({rate / own:.0%}, bar 90%), "
-          f"{bad} not answered", flush=True)  # fmt: skip
-    print(f"{case}: the usual way {slow:.1f}/s ({slow_bad} not answered); the service is "
-          f"{rate / slow:.1f}x as fast (bar 8x at base)", flush=True)  # fmt: skip
+        for _ in range(ROUNDS):
+            found["engine"].append(engine_rate(folder, precision, seconds))
+            rate, failed = load(port, path, bodies, seconds)
+            slow, slow_failed = load(usual.port, "/predict", bodies, seconds)
+            found["service"].append(rate)
+            found["usual"].append(slow)
+            bad += failed + slow_failed
+    for name, rates in found.items():
+        print(f"{case}: {name} {', '.join(f'{rate:.1f}' for rate in rates)} a second", flush=True)
+    own, rate, slow = (statistics.median(rates) for rates in found.values())
+    print(f"{case}: the service does {rate / own:.0%} of the engine (bar 90%) and is "
+          f"{rate / slow:.1f}x as fast as the usual way (bar 8x at base); {bad} not answered",
+          flush=True)  # fmt: skip
 
 
 def main() -> None:

@@ -229,20 +229,32 @@ def test_a_step_is_as_many_layers_as_there_is_time_for(
 
 
 def test_a_long_text_is_overtaken_only_until_its_turn(tmp_path: Path) -> None:
+    """By about as much work as its own; who comes later has a later turn."""
     engine = open_small(tmp_path, max_length=250, max_position_embeddings=256)
     queues = engine.scheduler
     short, long = queues._lanes
 
-    def enqueue(text: str, now: float) -> None:
-        queues._enqueue(_Request(engine.job("predict", text), many=False), now)
+    def enqueue(text: str) -> None:
+        queues._enqueue(_Request(engine.job("predict", text), many=False))
 
-    enqueue(sentence(1, 200), now=100.0)
+    queues._clock = 100.0
+    enqueue(sentence(1, 200))
     takes = long.turn - 100.0
     assert takes > 0
-    for waited, goes_first in ((0.5 * takes, short), (takes, long)):
-        enqueue("w1q", now=100.0 + waited)
+    for done, goes_first in ((0.5 * takes, short), (takes, long)):
+        queues._clock = 100.0 + done
+        enqueue("w1q")
         assert min(queues._lanes, key=lambda lane: lane.turn) is goes_first
         short.clear()
+
+
+def test_what_is_done_moves_the_clock(tmp_path: Path) -> None:
+    engine = open_small(tmp_path)
+    engine.submit("w1q w2q").result(30)
+    one = engine.scheduler._clock
+    engine.submit(["w1q w2q"] * 3).result(30)
+    assert engine.scheduler._clock > one > 0
+    engine.close()
 
 
 def test_a_fixed_depth_asks_no_head_on_the_way(tmp_path: Path) -> None:

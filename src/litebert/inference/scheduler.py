@@ -4,10 +4,12 @@ Two lanes: short texts do not go through the layers beside long ones, whose step
 long as theirs. A step is as many layers as take `STEP_SECONDS`; between two of them new texts join,
 and the lane goes on that has the earliest turn.
 
-A unit's turn is its arrival plus the time that its request's tokens up to and including it take. So
-short texts go before long ones that came a little earlier, a large batch is cut into slices between
-which others get their turn, and nobody starves: turns are fixed at arrival, and later arrivals get
-later turns.
+A unit's turn is its arrival plus the time that its request's tokens up to and including it take, by
+a clock that stands at the latest turn of what is done (self-clocked fair queueing, Golestani 1994).
+So short texts go before long ones that came a little earlier, a large batch is cut into slices
+between which others get their turn, and nobody starves: a unit waits for about as much of others'
+work as its own request is up to it. A clock of seconds would not do: under more than can be borne
+everything is late, and what is late would go before whatever comes.
 
 Every request is answered, refused or cancelled exactly once. A deadline is refused with a
 DeadlineError as soon as it has passed, wherever the request is.
@@ -138,6 +140,7 @@ class Scheduler:
         self._thread: threading.Thread | None = None
         self._closed = False
         self._number = 0
+        self._clock = 0.0  # seconds of work, as turns count them
         self._live: set[_Request] = set()
 
     @property
@@ -163,7 +166,7 @@ class Scheduler:
         with self._changed:
             if self._closed:
                 raise ClosedError("the engine was closed; open another one")
-            self._enqueue(request, now)
+            self._enqueue(request)
             if deadline is not None:
                 heapq.heappush(self._deadlines, (now + deadline, self._number, ref(request)))
             if self._thread is None:
@@ -183,9 +186,9 @@ class Scheduler:
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
-    def _enqueue(self, request: _Request, now: float) -> None:
+    def _enqueue(self, request: _Request) -> None:
         self._live.add(request)
-        turn = now
+        turn = self._clock
         for unit in reversed(request.units()):  # short ones first
             lane = self._short if unit.tokens <= LONG else self._long
             turn += unit.tokens * lane.seconds_per_token * request.job.depth
@@ -228,6 +231,7 @@ class Scheduler:
             with self._changed:
                 self._refuse_all(error)
             return
+        self._clock = max([self._clock, *(unit.turn for unit in done)])
         for request in dict.fromkeys(unit.progress for unit in done):
             assert isinstance(request, _Request)
             if request.left == 0 and self._leave(request):

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import json
+import signal
 import stat
 import sys
 from collections.abc import Sequence
@@ -109,7 +110,7 @@ def serve(
     async def listening() -> None:
         say(f"listening: {address}/")
 
-        async def warm() -> None:
+        async def get_ready() -> None:
             for model in served.values():
                 await asyncio.to_thread(warm, model.engine)
             gc.collect()
@@ -118,11 +119,19 @@ def serve(
             say(f"ready: {address}/ (playground), {address}/docs (routes)")
             say(f"try: {example(address, next(iter(served.values())))}")
 
-        warming.append(asyncio.create_task(warm()))
+        def end_if_failed(task: asyncio.Task[None]) -> None:
+            if not task.cancelled() and task.exception() is not None:
+                signal.raise_signal(signal.SIGTERM)  # it would never be ready, and never say so
+
+        warming.append(asyncio.create_task(get_ready()))
+        warming[0].add_done_callback(end_if_failed)
 
     warming: list[asyncio.Task[None]] = []  # so that the task is not collected
     try:
         listen(create_app(served, door, monitoring, watched), listener, listening)
+        for task in warming:
+            if task.done() and not task.cancelled():
+                task.result()  # raises what warming up failed of
     finally:
         for model in served.values():
             model.engine.close()
