@@ -244,7 +244,10 @@ def test_a_long_text_is_overtaken_only_until_its_turn(tmp_path: Path) -> None:
     for done, goes_first in ((0.5 * takes, short), (takes, long)):
         queues._clock = 100.0 + done
         enqueue("w1q")
-        assert min(queues._lanes, key=lambda lane: lane.turn) is goes_first
+        assert queues._choose([short, long]) is goes_first
+        assert queues._choose([short, long]) is short  # not twice in a row while it waits
+        assert queues._choose([long]) is long
+        queues._last = short
         short.clear()
 
 
@@ -273,8 +276,11 @@ def test_a_mistake_of_ours_reaches_the_caller(
     engine.close()
 
 
-def soak(folder: Path, requests: int) -> None:
-    """Random tasks, lengths, cancellations and deadlines: all come to one end, memory is flat."""
+def soak(folder: Path, requests: int) -> list[int]:
+    """Random tasks, lengths, cancellations and deadlines: all come to one end.
+
+    Returns the bytes of memory at ten moments.
+    """
     engine = Engine(write_model(folder, extra=("masked_lm", "sentence_pair")), precision="fp32")
     chance = np.random.default_rng(0)
     ends = {"answered": 0, "refused": 0, "cancelled": 0}
@@ -320,7 +326,7 @@ def soak(folder: Path, requests: int) -> None:
     assert min(ends.values()) > 0
     assert (calls == 1).all()
     assert engine.scheduler.queued_tokens == 0
-    assert memory[-1] - memory[3] < 30e6
+    return memory
 
 
 def test_every_request_comes_to_one_end(tmp_path: Path) -> None:
@@ -328,5 +334,7 @@ def test_every_request_comes_to_one_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.extra
-def test_a_hundred_thousand_requests_come_to_one_end(tmp_path: Path) -> None:
-    soak(tmp_path, 100_000)
+def test_a_hundred_thousand_requests_leave_no_memory_behind(tmp_path: Path) -> None:
+    """A kilobyte of each would be 70 MB; oneDNN keeps up to 1,024 kernels, some 50 kB each."""
+    memory = soak(tmp_path, 100_000)
+    assert memory[-1] - memory[3] < 60e6

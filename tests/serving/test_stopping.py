@@ -13,6 +13,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from litebert.serving import serve as serving
 from tests.serving.service import Service, write_models
 from tests.tasks.small import sentence
 
@@ -39,6 +42,19 @@ def held(name, function):
 serving.warm, Stepper.step = held("warm-up", warm), held("step", step)
 main()
 """
+
+
+def test_a_failure_to_warm_up_ends_the_service(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would listen for ever, and never be ready."""
+    monkeypatch.setattr(serving, "warm", lambda engine: 1 / 0)
+    switching = sys.getswitchinterval()
+    try:
+        with pytest.raises(ZeroDivisionError):
+            serving.serve([folders["tuned"]], port=0)
+    finally:
+        sys.setswitchinterval(switching)
 
 
 def test_from_warming_up_to_stopping_under_load(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from litebert.base.errors import FormatError, SettingsError
 from litebert.base.files import check_writable, write_atomic
+from litebert.base.runtime import keep_freed_memory
 from litebert.inference.engine import Engine
 from litebert.inference.jobs import OnProgress, no_progress, run_job
 from litebert.inference.pretrained import embed_job, embed_settings
@@ -64,6 +65,7 @@ def embed(
     """
     if (input is None) == (not text):
         raise SettingsError("give --input FILE (- for standard input), or texts with --text")
+    keep_freed_memory()
     if out is not None:
         check_writable(Path(out))
     texts = list(text) if input is None else _texts(input, column, say)

@@ -28,7 +28,7 @@ import torch
 from numpy.typing import NDArray
 
 from litebert.base.errors import InputError, SettingsError, did_you_mean
-from litebert.base.runtime import default_device, keep_freed_memory, release_freed_memory
+from litebert.base.runtime import default_device, release_freed_memory
 from litebert.inference.exits import DepthDial, ExitRule
 from litebert.inference.jobs import (
     SLICE_TOKENS,
@@ -77,7 +77,6 @@ class Engine:
             if threads < 1:
                 raise SettingsError(f"threads {threads}: at least one is needed")
             torch.set_num_threads(threads)
-        keep_freed_memory()  # every layer asks for the buffers that the one before let go
         self.folder = find_model_folder(Path(folder))
         device = default_device()
         self.precision = resolve_engine_precision(precision, device)

@@ -249,7 +249,7 @@ def byte_range(x: Tensor, levels: int) -> tuple[float, int]:
     return scale, min(levels, int(-least / scale + 0.5))
 
 
-@torch.jit.ignore  # TorchScript wants the types of such a function as a comment
+@torch.jit.ignore(drop=False)  # TorchScript wants the types of such a function as a comment
 def _bytes_of(quantized):
     # type: (Tensor) -> Tensor
     """The bytes where they are: `int_repr` copies them, which takes longer than making them.

@@ -9,6 +9,7 @@ from typing import Any
 
 from litebert.base.errors import SettingsError
 from litebert.base.files import check_writable, write_atomic
+from litebert.base.runtime import keep_freed_memory
 from litebert.inference.engine import Engine
 from litebert.inference.exits import FULL_DEPTH, DepthDial
 from litebert.inference.jobs import OnProgress, no_progress
@@ -92,6 +93,7 @@ def ask(
     models = [models] if isinstance(models, str | Path) else models
     if not models:
         raise SettingsError("name at least one model folder")
+    keep_freed_memory()
     tasks: list[Task] = []
     examples: list[Any] = []
     said: list[list[Prediction]] = []

@@ -133,6 +133,7 @@ class Scheduler:
         self._short = _Lane(model, step_tokens)
         self._long = _Lane(model, LONG_STEP)
         self._lanes = (self._short, self._long)
+        self._last = self._short  # the lane that went on
         # Weak: what was answered long before its deadline is not kept until then.
         self._deadlines: list[tuple[float, int, ReferenceType[_Request]]] = []
         self._cancelled: deque[_Request] = deque()
@@ -210,11 +211,19 @@ class Scheduler:
                     if self._closed:
                         return
                     continue
-                lane = min(busy, key=lambda lane: lane.turn)
+                lane = self._choose(busy)
                 joining, stepper = self._next(lane), lane.stepper
             if joining or stepper.tokens:
                 self._advance(lane, stepper, joining)
             del joining  # else the last requests are kept until the next ones come
+
+    def _choose(self, busy: list[_Lane]) -> _Lane:
+        """The lane with the earliest turn; but no two steps of long texts while short ones wait."""
+        lane = min(busy, key=lambda lane: lane.turn)
+        if lane is self._long is self._last and self._short in busy:
+            lane = self._short
+        self._last = lane
+        return lane
 
     def _busy(self) -> list[_Lane]:
         return [lane for lane in self._lanes if lane.is_busy]
