@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from litebert.serving import serve as serving
+from litebert.serving.listener import STOPPING
 from tests.serving.service import Service, write_models
 from tests.tasks.small import sentence
 
@@ -49,12 +51,13 @@ def test_a_failure_to_warm_up_ends_the_service(
 ) -> None:
     """Else it would listen for ever, and never be ready."""
     monkeypatch.setattr(serving, "warm", lambda engine: 1 / 0)
-    switching = sys.getswitchinterval()
+    switching, handlers = sys.getswitchinterval(), [signal.getsignal(n) for n in STOPPING]
     try:
         with pytest.raises(ZeroDivisionError):
             serving.serve([folders["tuned"]], port=0)
     finally:
         sys.setswitchinterval(switching)
+    assert [signal.getsignal(n) for n in STOPPING] == handlers  # Ctrl-C works as before
 
 
 def test_from_warming_up_to_stopping_under_load(tmp_path: Path) -> None:

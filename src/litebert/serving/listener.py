@@ -19,6 +19,7 @@ from litebert.base.runtime import release_freed_memory
 from litebert.serving.gate import HANG_UP, Gate
 from litebert.serving.limits import Limits
 
+STOPPING = (signal.SIGTERM, signal.SIGINT)
 BACKLOG = 8192  # connections that may wait to be accepted
 HEADER_BYTES = 65_536  # of a request's first line and headers
 FRAMING = 8  # a chunked body may take so many times its bytes on the wire
@@ -190,11 +191,16 @@ def listen(gate: Gate, listener: socket.socket, listening: Callable[[], Awaitabl
             finishing.append(asyncio.ensure_future(finish()))
 
         finishing: list[asyncio.Future[None]] = []  # so that it is not collected
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in STOPPING:
             asyncio.get_running_loop().add_signal_handler(number, stop)
         await server.serve([listener])
 
     import uvloop
 
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(run())
+    before = {number: signal.getsignal(number) for number in STOPPING}
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(run())
+    finally:  # the loop leaves handlers behind that do nothing
+        for number, handler in before.items():
+            signal.signal(number, handler)
