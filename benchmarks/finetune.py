@@ -109,6 +109,8 @@ def run_huggingface(folder: Path, steps: int, tuned: bool) -> dict[str, Any]:
         TrainingArguments,
     )
 
+    from litebert.base.runtime import has_fast_bf16
+
     times: list[float] = []
     counts = [0, 0]
 
@@ -134,7 +136,7 @@ def run_huggingface(folder: Path, steps: int, tuned: bool) -> dict[str, Any]:
         counts[1] += made["attention_mask"].numel()
         return made
 
-    fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    fast = has_fast_bf16(torch.device("cpu"))
     with tempfile.TemporaryDirectory() as scratch:
         arguments = TrainingArguments(
             scratch, use_cpu=True, per_device_train_batch_size=BATCH, max_steps=steps,

@@ -217,7 +217,7 @@ def test_rows_that_are_added_change_no_range(monkeypatch: pytest.MonkeyPatch) ->
         assert torch.allclose(model(ids, lengths=[60, 7]).x_NH, found, atol=1e-6)
 
 
-@pytest.mark.skipif(not has_fast_bf16(CPU), reason="this CPU does not multiply bfloat16 itself")
+@pytest.mark.skipif(not has_fast_bf16(CPU), reason="bfloat16 is not the faster one on this CPU")
 def test_bf16_is_near() -> None:
     layer, x = linear(64, 32), torch.randn(40, 64)
     found = packer("bf16", CPU)(layer, None)(x)

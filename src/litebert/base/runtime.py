@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import faulthandler
+import functools
+import os
 import platform
 import resource
+import signal
 import sys
+import time
+import warnings
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Literal
@@ -20,6 +26,10 @@ Precision = Literal["auto", "bf16", "fp32"]
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 _NEVER = 2**31 - 1
 
+_ISA = "ONEDNN_MAX_CPU_ISA"  # read by oneDNN before its first product, and never again
+_WITHOUT_AMX = "AVX10_1_512"
+_PROBE_SECONDS = 10
+
 
 def default_device() -> torch.device:
     """A GPU where there is one."""
@@ -27,16 +37,83 @@ def default_device() -> torch.device:
 
 
 def has_fast_bf16(device: torch.device) -> bool:
-    """Whether the hardware multiplies bfloat16 matrices itself; emulation is slower than fp32."""
+    """Whether products of bfloat16 matrices are faster than those of fp32.
+
+    On CPUs that takes AMX: with AVX512-BF16 alone they ran at half the speed of fp32
+    (docs/log/inference.md).
+    """
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return device.type == "cpu" and has_amx()
+
+
+@functools.cache
+def has_amx() -> bool:
+    """Whether the CPU has AMX and oneDNN can use it; where it cannot, oneDNN is told to do without.
+
+    Some hypervisors pass AMX on but hide the CPUID leaves by which oneDNN lays out its tiles: the
+    first product of bytes or bfloat16 is an illegal instruction then, and ends the process.
+    """
+    if not torch.cpu._is_amx_tile_supported() or _isa_is_limited():
+        return False
+    if _survives_bf16():
+        return True
+    os.environ[_ISA] = _WITHOUT_AMX
+    return False
+
+
+@functools.cache
+def onednn_is_safe() -> bool:
+    """Whether products of bytes or bfloat16 end well: not once oneDNN took up a broken AMX."""
+    return not torch.cpu._is_amx_tile_supported() or has_amx() or _survives_bf16()
+
+
+def _isa_is_limited() -> bool:
+    limit = os.environ.get(_ISA, "ALL").upper()
+    return limit not in ("ALL", "DEFAULT") and "AMX" not in limit
+
+
+def _survives_bf16() -> bool:
+    """Whether a product of bfloat16 matrices succeeds, tried in a fork of this process."""
+    with warnings.catch_warnings():  # of forks beside threads: the fork runs one product and ends
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        _multiply_and_exit()
+    end = time.monotonic() + _PROBE_SECONDS
+    while time.monotonic() < end:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return status == 0
+        time.sleep(0.001)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return False
+
+
+def _multiply_and_exit() -> None:
+    code = 1
+    try:
+        faulthandler.disable()
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        torch.set_num_threads(1)  # the threads of the parent are not here
+        x = torch.ones(32, 64, dtype=torch.bfloat16)
+        torch.nn.functional.linear(x, x)
+        code = 0
+    finally:
+        os._exit(code)
 
 
 def resolve_precision(precision: Precision, device: torch.device) -> Literal["bf16", "fp32"]:
-    """What "auto" means here: bf16 where the hardware has it, else fp32."""
+    """What "auto" means here: bf16 where it is faster, else fp32."""
+    is_fast = has_fast_bf16(device)  # asked first in any case: it keeps oneDNN from a broken AMX
     if precision == "auto":
-        return "bf16" if has_fast_bf16(device) else "fp32"
+        return "bf16" if is_fast else "fp32"
+    if precision == "bf16" and device.type == "cpu" and not onednn_is_safe():
+        raise SettingsError(
+            f"precision bf16: this machine's AMX does not work under oneDNN; set {_ISA}="
+            f"{_WITHOUT_AMX} before Python starts, or choose fp32"
+        )
     return precision
 
 

@@ -6,7 +6,7 @@ measurements behind the choices:
 
 fp32   oneDNN's blocked layout, which also fuses the activation or the residual sum; small weights
        as BLAS takes them fastest where the CPU has no AVX-512, as oneDNN has more to do around
-bf16   the same, where the CPU multiplies bfloat16 itself (AVX512-BF16, AMX)
+bf16   the same, where that is the faster one (AMX)
 int8   weights by output channel, symmetric; activations by the range of each call. FBGEMM; for
        large products oneDNN where there is VNNI or AMX. Without, two products are added in 16
        bits, which 8-bit activations can overflow, so they take 7 bits there (`reduce_range`).
@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from litebert.base.errors import SettingsError
-from litebert.base.runtime import has_fast_bf16
+from litebert.base.runtime import has_fast_bf16, onednn_is_safe
 
 EnginePrecision = Literal["auto", "fp32", "bf16", "int8"]
 Resolved = Literal["fp32", "bf16", "int8"]
@@ -52,15 +52,16 @@ Pack = Callable[[nn.Linear, str | None], PackedLinear]
 
 
 def resolve_engine_precision(precision: str, device: torch.device) -> Resolved:
-    """What a precision means on this machine; "auto" is bf16 where the hardware has it, or fp32."""
+    """What a precision means on this machine; "auto" is bf16 where it is faster, or fp32."""
+    is_fast = has_fast_bf16(device)  # asked first in any case: it keeps oneDNN from a broken AMX
     if precision == "auto":
-        return "bf16" if has_fast_bf16(device) else "fp32"
+        return "bf16" if is_fast else "fp32"
     if precision not in ("fp32", "bf16", "int8"):
         raise SettingsError(f"precision {precision!r}: choose auto, fp32, bf16 or int8")
-    if precision == "bf16" and not has_fast_bf16(device):
+    if precision == "bf16" and not is_fast:
         raise SettingsError(
-            "precision bf16: this machine does not multiply bfloat16 itself, so it would be "
-            "slower than fp32; choose fp32 or int8"
+            "precision bf16: slower than fp32 on this machine (only AMX multiplies bfloat16 "
+            "faster); choose fp32 or int8"
         )
     if precision == "int8":
         int8_libraries(device)
@@ -78,7 +79,8 @@ def int8_libraries(device: torch.device) -> list[str]:
         raise SettingsError(
             "precision int8: needs an x86 CPU and a torch built with FBGEMM or oneDNN; choose fp32"
         )
-    return [name for name in ("fbgemm", "onednn") if name in known][: 2 if has_vnni() else 1]
+    two = has_vnni() and onednn_is_safe()
+    return [name for name in ("fbgemm", "onednn") if name in known][: 2 if two else 1]
 
 
 def engines() -> set[str]:

@@ -52,7 +52,7 @@ def predict(
         submission: Where predictions also go in the task's official format: GLUE's zip (which
             grows task by task), SQuAD's folder of JSON, RACE's JSON lines.
         precision: fp32; bf16 where the hardware has it; int8, smallest and fastest on most CPUs;
-            auto is bf16 where the hardware has it, else fp32.
+            auto is bf16 where that is faster, else fp32.
         exit: When a text has been read deeply enough: patience=3, confidence=0.95, depth=4, or
             accuracy=-0.5, the cheapest rule that lost so many points on dev at most. For models
             fine-tuned with --set exits=true.
