@@ -4,7 +4,7 @@
 
 The plan comes from `litebert plan PRESET --measure --corpus CORPUS --json`. The run is another
 process that pretrains on film reviews, with a small vocabulary, at the preset's own batch shape:
-its speed is the median of the lines of metrics.jsonl after the first few, its memory the process's
+its speed is that of all lines of metrics.jsonl but the first few together, its memory the process's
 peak. Plans and runs take turns, three of each, and their medians are compared, as a machine's own
 speed changes by a quarter from minute to minute. The paper's base has batches of 4,096 sequences;
 here both sides have two, so that a step takes seconds. Bar: within 15 %.
@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -57,10 +58,12 @@ def run(preset: str, corpus: Path, seconds: float, overrides: list[str]) -> None
         out = Path(scratch) / "run"
         litebert.pretrain(preset, corpus, out, budget=f"{seconds:g}s", overrides=overrides)
         lines = [line for line in read_metrics(out) if isinstance(line, TrainingMetrics)]
-    speeds = [line.time.tokens_per_second for line in lines[SETTLING:]]
-    if len(speeds) < FEWEST_LINES:
+    if len(lines) - SETTLING < FEWEST_LINES:
         sys.exit(f"{preset}: only {len(lines)} lines of metrics; give it more --seconds")
-    print(json.dumps({"tokens_per_second": statistics.median(speeds), "peak": memory_peak()}))
+    times = [after.time.seconds - before.time.seconds for before, after in pairwise(lines)]
+    rates = [line.time.tokens_per_second for line in lines[1:]]
+    tokens = sum(time * rate for time, rate in zip(times[SETTLING:], rates[SETTLING:], strict=True))
+    print(json.dumps({"tokens_per_second": tokens / sum(times[SETTLING:]), "peak": memory_peak()}))
 
 
 def compare(preset: str, corpus: Path, seconds: float, overrides: list[str], rounds: int) -> float:

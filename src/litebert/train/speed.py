@@ -51,10 +51,15 @@ class SampleTraining:
         self.training_step = build_step(preset, self.learner, self.optimizer, group)
         self.batches, self.device, self.number = batches, group.device, 0
 
+    @property
+    def next_batch(self) -> Batch:
+        """What the next step trains on."""
+        return self.batches[self.number % len(self.batches)]
+
     def step(self) -> StepResult:
         """Forward, backward, update."""
+        batch = self.next_batch
         self.number += 1
-        batch = self.batches[(self.number - 1) % len(self.batches)]
         return self.training_step(batch, self.number, LEARNING_RATE)
 
 
@@ -104,7 +109,11 @@ def measure_speed(
     preset: Preset, batch_size: int, max_length: int, seconds: float = 10.0,
     store: Store | None = None,
 ) -> Speed:  # fmt: skip
-    """Train for about `seconds`, at least three steps; medians count."""
+    """Train for about `seconds`, at least three steps.
+
+    Means count, of the tokens and of the time of the same steps: batches of text differ in size,
+    and what holds up a step here will hold up one of the run.
+    """
     keep_freed_memory()
     fitting = micro_batch_size(preset, batch_size, max_length)
     if store is None:
@@ -117,14 +126,15 @@ def measure_speed(
         _timed(training.step, training.device)
     times: list[float] = []
     updates: list[float] = []
+    tokens: list[int] = []
     while len(times) < MIN_STEPS or sum(times) < seconds:
+        tokens.append(len(training.next_batch.ids))
         times.append(_timed(training.step, training.device))
         updates.append(_timed(training.optimizer.step, training.device))
-    step, update = statistics.median(times), statistics.median(updates)
+    step, update = statistics.fmean(times), statistics.fmean(updates)
     micro_batches = batch_size / fitting
     whole = (step - update) * micro_batches + update
-    tokens = statistics.fmean(len(batch.ids) for batch in batches) * micro_batches
-    return Speed(whole, tokens / whole, len(times))
+    return Speed(whole, statistics.fmean(tokens) * micro_batches / whole, len(times))
 
 
 def _timed(work: Callable[[], object], device: torch.device) -> float:
