@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import litebert
+from litebert.base.batches import Batch
 from litebert.base.errors import SettingsError
 from litebert.configs.load import load_preset, preset_names
 from litebert.model.heads import MASKED_FRACTION
@@ -21,7 +24,7 @@ from litebert.planning.report import Speed, table
 from litebert.train import plan as planning
 from litebert.train import speed
 from litebert.train.plan import plan
-from litebert.train.speed import SampleTraining, measure_speed, random_batches
+from litebert.train.speed import SampleTraining, measure_speed, random_batch, random_batches
 from tests.corpus.stores import make_store, write_wordpiece
 
 SMALL = ["model.num_hidden_layers=2", "model.hidden_size=64", "model.intermediate_size=96",
@@ -190,12 +193,38 @@ def test_passes_over_a_corpus(tmp_path: Path) -> None:
         plan("albert-tiny", corpus=tmp_path / "store")
 
 
-def test_measuring_on_a_corpus_takes_its_batches(tmp_path: Path) -> None:
+def test_measuring_on_a_corpus_takes_its_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Documents of six tokens in sequences of up to sixteen: tokens are counted, not places."""
     words = write_wordpiece(tmp_path / "t")
     store = make_store(tmp_path / "store", [["w1q w2q w3q"] * 2] * 40, words)
     preset = load_preset("albert-tiny", [*SMALL, "data.batch_by=sequences"])
     found = measure_speed(preset, 4, 16, seconds=0, store=store)
     assert found.tokens_per_second * found.seconds_per_step == pytest.approx(4 * (6 + 3))
+    monkeypatch.setattr("litebert.train.plan.measure_speed", partial(measure_speed, seconds=0))
     (planned,) = plan("albert-tiny", overrides=SMALL, measure=True, corpus=tmp_path / "store")
     assert planned.speed is not None
+
+
+def test_speed_is_tokens_over_the_time_of_the_same_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of 32 and of 320 tokens, a second for every 32: 32 a second."""
+    preset = load_preset("albert-tiny", SMALL)
+    batches = [random_batch(preset.model, size, 16) for size in (2, 2, 2, 20)]
+    monkeypatch.setattr("litebert.train.speed.random_batches", lambda *_: batches)
+    monkeypatch.setattr("litebert.train.speed._timed", clock(batches))
+    found = measure_speed(preset, 2, 16, seconds=9)
+    assert found.tokens_per_second == pytest.approx(32)
+
+
+def clock(batches: list[Batch]) -> Callable[..., float]:
+    """Instead of a stopwatch: updates take no time, steps as long as their tokens are many."""
+    turns = cycle(batches)
+
+    def timed(work: Callable[[], object], device: torch.device) -> float:
+        is_step = getattr(work, "__name__", "") == "step" and isinstance(
+            getattr(work, "__self__", None), SampleTraining
+        )
+        return len(next(turns).ids) / 32 if is_step else 0.0
+
+    return timed
