@@ -1,6 +1,7 @@
 # make demo    the main job, on a fresh machine, with all set-up        make test    the tests
 # make check   format, lint, types, import direction, docs in step      make bench   the benchmarks
-# make parity  the large and slow tests (base sizes, real TensorFlow)   make docs    docs/cli.md anew
+# make slow    the tests of several processes: ranks, kills, services   make docs    docs/cli.md anew
+# make parity  the large tests (base sizes, real data, real TensorFlow)
 # make wheel   build the package, try it in an empty environment        make install only the set-up
 # make fuzz    mutants of all that is read, kills where files are written
 # make browser the playground in a real browser                         make contract  the service against its openapi.json
@@ -12,13 +13,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 CLUSTER := .venv-cluster
 
-.PHONY: browser cluster contract demo test check bench parity fuzz docs wheel constraints install clean
+.PHONY: slow browser cluster contract demo test check bench parity fuzz docs wheel constraints install clean
 
 demo: install
 	$(BIN)/litebert demo
 
 test: install
-	$(BIN)/python -m pytest -m "not extra and not browser and not cluster" -n 2 --dist worksteal
+	$(BIN)/python -m pytest -m "not slow and not extra and not browser and not cluster" \
+	    -n 2 --dist worksteal
+
+slow: install
+	$(BIN)/python -m pytest -m "slow and not extra" -n 2 --dist worksteal
 
 # Where chromium is missing and Debian's can be installed, it is; else the tests say that they skip.
 browser: install

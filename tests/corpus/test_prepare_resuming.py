@@ -26,6 +26,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_killed_at_every_moment_it_goes_on(
     corpus: Path, tokenizer: Path, reference: Path, tmp_path: Path
 ) -> None:

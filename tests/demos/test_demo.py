@@ -48,6 +48,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_road_goes_from_text_to_a_report(
     small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,8 @@ from litebert.text.tokenizer import load_tokenizer
 from tests.tasks.small import TASKS, sentence, write_start
 from tests.train.runs import Told, in_ranks
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = (
     "steps=12", "batch_size=6", "dropout=0.0", "classifier_dropout=0.0", "max_length=32",
     "precision=fp32", "evaluations=3", "learning_rate=1e-3",

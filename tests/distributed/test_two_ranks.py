@@ -37,6 +37,8 @@ from tests.train.runs import (
     write_store,
 )
 
+pytestmark = pytest.mark.slow
+
 STEPS = 14
 KINDS = ("albert-tiny", "electra-small")
 NEAR = 1e-6  # relative, in float32

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.faults.lives import strike_preparing, strike_pretraining
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_run_struck_at_the_moments_of_writing_ends_the_same(tmp_path: Path) -> None:

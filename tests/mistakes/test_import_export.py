@@ -86,6 +86,7 @@ def test_an_unknown_format_is_refused(source: Path, refused: Refused, tmp_path: 
     assert "huggingface or onnx or tensorflow" in sentence
 
 
+@pytest.mark.slow
 def test_as_a_process(source: Path, tmp_path: Path) -> None:
     cut(0.5)(source)
     for arguments, word in (

@@ -9,6 +9,8 @@ import pytest
 from tests.serving.raw_http import check_attack, mutants, quick_attacks, sent
 from tests.serving.service import Service, start, write_models
 
+pytestmark = pytest.mark.slow
+
 # What must be among the answers, and not only that the service lives.
 EXPECTED = {
     "slow headers": {408}, "wrong lengths": {400, 413}, "large bodies": {413},

@@ -21,6 +21,8 @@ from litebert.serving.listener import STOPPING
 from tests.serving.service import Service, write_models
 from tests.tasks.small import sentence
 
+pytestmark = pytest.mark.slow
+
 CLIENTS, INPUTS = 8, 4
 PREDICT = "/v1/models/m/predict"
 KEY = {"Authorization": "Bearer secret"}

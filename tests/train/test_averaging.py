@@ -47,6 +47,7 @@ def test_without_it_nothing_is_kept() -> None:
     assert not optimizer_tensors(optimizer)
 
 
+@pytest.mark.slow
 def test_a_killed_run_has_the_same_averages_and_makes_its_model_of_them(
     corpus: Path, tmp_path: Path
 ) -> None:
