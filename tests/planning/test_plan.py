@@ -222,6 +222,7 @@ def clock(batches: list[Batch]) -> Callable[..., float]:
     turns = cycle(batches)
 
     def timed(work: Callable[[], object], device: torch.device) -> float:
+        work()
         is_step = getattr(work, "__name__", "") == "step" and isinstance(
             getattr(work, "__self__", None), SampleTraining
         )
