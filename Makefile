@@ -6,6 +6,7 @@
 # make fuzz    mutants of all that is read, kills where files are written
 # make browser the playground in a real browser                         make contract  the service against its openapi.json
 # make cluster object stores, Ray and several hosts (network namespaces; needs root for these)
+# make commands  the commands of README.md and docs/, as they are written
 # make constraints   newest versions of all dependencies into constraints.txt
 
 PYTHON ?= python3
@@ -13,7 +14,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CLUSTER := .venv-cluster
 
-.PHONY: slow browser cluster contract demo test check bench parity fuzz docs wheel constraints install clean
+.PHONY: commands slow browser cluster contract demo test check bench parity fuzz docs wheel constraints install clean
 
 demo: install
 	$(BIN)/litebert demo
@@ -85,6 +86,9 @@ fuzz: install
 
 docs: install
 	$(BIN)/python docs/write_reference.py
+
+commands: install
+	$(BIN)/python docs/run_commands.py
 
 wheel: install
 	$(BIN)/python release/check_wheel.py
