@@ -6,6 +6,7 @@ import faulthandler
 import os
 import signal
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -19,10 +20,11 @@ CPU = torch.device("cpu")
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test asks anew, and leaves what the process had found out."""
-    for name in ("has_amx", "onednn_is_safe"):
+    for name in ("has_amx", "has_amd_bf16", "onednn_is_safe"):
         monkeypatch.setattr(runtime, name, getattr(runtime, name).__wrapped__)
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "ALL")
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
 
 
 def die() -> None:
@@ -78,3 +80,22 @@ def test_a_users_limit_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "avx512_core")
     assert runtime.resolve_precision("auto", CPU) == "fp32"
     assert os.environ["ONEDNN_MAX_CPU_ISA"] == "avx512_core"
+
+
+@pytest.mark.parametrize(
+    ("supported", "maker", "expected"),
+    [
+        (True, "AuthenticAMD", "bf16"),
+        (True, "GenuineIntel", "fp32"),
+        (False, "AuthenticAMD", "fp32"),
+    ],
+)
+def test_without_amx_bf16_is_for_amd(
+    supported: bool, maker: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Theirs multiply bfloat16 faster than fp32, Intel's slower."""
+    (tmp_path / "cpuinfo").write_text(f"processor : 0\nvendor_id : {maker}\n")
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: supported)
+    monkeypatch.setattr(runtime, "CPU_FACTS", tmp_path / "cpuinfo")
+    assert runtime.resolve_precision("auto", CPU) == expected

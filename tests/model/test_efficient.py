@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from litebert.model import efficient
 from litebert.model.efficient import activate, norm_feed_forward, vocabulary_loss
 
 
@@ -86,3 +87,16 @@ def test_vocabulary_loss_without_targets_is_zero() -> None:
     loss, correct = vocabulary_loss(x, torch.randn(9, 6), torch.zeros(9), torch.empty(0).long())
     assert loss.item() == 0
     assert correct.item() == 0
+
+
+def test_gelu_of_bfloat16_rounds_once() -> None:
+    """Values and slopes of the tanh form, against float64."""
+    x = torch.linspace(-6, 6, 4001).bfloat16().reshape(1, -1)
+    exact = x.double().requires_grad_()
+    values = F.gelu(exact, approximate="tanh")
+    (slopes,) = torch.autograd.grad(values.sum(), exact)
+    close = {"rtol": 2**-8, "atol": 1e-6}
+    torch.testing.assert_close(efficient._activate(x, "gelu_new").double(), values, **close)
+    again, slope = efficient._activate_again(x, "gelu_new")
+    torch.testing.assert_close(again.double(), values, **close)
+    torch.testing.assert_close(slope.double(), slopes, **close)

@@ -164,7 +164,8 @@ class Preset(Settings):
         "sooner",
     )
     precision: Precision = Field(
-        default="auto", description="bf16 where that is faster (AMX, GPUs), else fp32"
+        default="auto",
+        description="bf16 where that is faster (AMX, AMD from Zen 4 on, GPUs), else fp32",
     )
     activation_checkpointing: bool = Field(
         default=False, description="less memory, a third more work"

@@ -68,7 +68,8 @@ class Engine:
         Args:
             folder: Ours, or one that `transformers` saved: fine-tuned, or only pretrained.
             precision: `fp32`; `bf16` where the hardware has it; `int8`, smallest and fastest on
-                most CPUs; `auto` is bf16 where that is faster (AMX, GPUs), else fp32.
+                most CPUs; `auto` is bf16 where that is faster (AMX, AMD from Zen 4 on, GPUs), else
+                fp32.
             depth: Layers to run; encoders that share all layers can run any number.
             exit: An exit rule, for models that were fine-tuned with exits.
             threads: Threads of a matrix product, in the whole process; torch's choice without.

@@ -6,7 +6,7 @@ measurements behind the choices:
 
 fp32   oneDNN's blocked layout, which also fuses the activation or the residual sum; small weights
        as BLAS takes them fastest where the CPU has no AVX-512, as oneDNN has more to do around
-bf16   the same, where that is the faster one (AMX)
+bf16   the same, where that is the faster one (AMX; AVX512-BF16 of AMD's)
 int8   weights by output channel, symmetric; activations by the range of each call. FBGEMM; for
        large products oneDNN where there is VNNI or AMX. Without, two products are added in 16
        bits, which 8-bit activations can overflow, so they take 7 bits there (`reduce_range`).
@@ -18,14 +18,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from litebert.base.errors import SettingsError
-from litebert.base.runtime import has_fast_bf16, onednn_is_safe
+from litebert.base.runtime import CPU_FACTS, has_fast_bf16, onednn_is_safe
 
 EnginePrecision = Literal["auto", "fp32", "bf16", "int8"]
 Resolved = Literal["fp32", "bf16", "int8"]
@@ -60,8 +59,8 @@ def resolve_engine_precision(precision: str, device: torch.device) -> Resolved:
         raise SettingsError(f"precision {precision!r}: choose auto, fp32, bf16 or int8")
     if precision == "bf16" and not is_fast:
         raise SettingsError(
-            "precision bf16: slower than fp32 on this machine (only AMX multiplies bfloat16 "
-            "faster); choose fp32 or int8"
+            "precision bf16: slower than fp32 on this machine (CPUs with AMX and AMD's with "
+            "AVX512-BF16 multiply bfloat16 faster); choose fp32 or int8"
         )
     if precision == "int8":
         int8_libraries(device)
@@ -92,8 +91,7 @@ def has_vnni() -> bool:
     """Whether the CPU adds products of bytes in 32 bits; if not, in 16, which can overflow."""
     if torch.cpu._is_vnni_supported():
         return True
-    facts = Path("/proc/cpuinfo")
-    return facts.exists() and "avx_vnni" in facts.read_text(errors="replace").split()
+    return CPU_FACTS.exists() and "avx_vnni" in CPU_FACTS.read_text(errors="replace").split()
 
 
 def packer(precision: Resolved, device: torch.device) -> Pack:

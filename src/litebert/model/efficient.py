@@ -43,8 +43,9 @@ def _activate(x: Tensor, name: str) -> Tensor:
     if not _by_sigmoid(x, name):
         return activate(x, name)
     result = torch.empty_like(x)
-    for part, out in zip(_cached_parts(x), _cached_parts(result), strict=True):
-        _gelu_argument(part, out).mul_(part).sigmoid_().mul_(part)
+    for part, activated in zip(_cached_parts(x), _cached_parts(result), strict=True):
+        wide = _widened(part)
+        torch.mul(_gelu_argument(wide).mul_(wide).sigmoid_(), wide, out=activated)
     return result
 
 
@@ -55,27 +56,31 @@ def _activate_again(x: Tensor, name: str) -> tuple[Tensor, Tensor]:
     result, derivative = torch.empty_like(x), torch.empty_like(x)
     parts = (_cached_parts(each) for each in (x, result, derivative))
     for part, activated, slope in zip(*parts, strict=True):
-        argument = _gelu_argument(part, slope)
-        sigmoid = (argument * part).sigmoid_()
-        torch.mul(part, sigmoid, out=activated)
+        wide = _widened(part)
+        argument = _gelu_argument(wide)
+        sigmoid = (argument * wide).sigmoid_()
+        values = wide * sigmoid
+        activated.copy_(values)
         # x s(z) has the derivative s + x s (1 - s) z', where z = x (c + k x^2), z' = c + 3 k x^2
         argument.mul_(3).sub_(2 * GELU_LINEAR)
-        rest = torch.addcmul(activated, activated, sigmoid, value=-1)
-        torch.addcmul(sigmoid, rest, argument, out=slope)
+        rest = torch.addcmul(values, values, sigmoid, value=-1)
+        slope.copy_(torch.addcmul(sigmoid, rest, argument, out=argument))
     return result, derivative
 
 
 def _by_sigmoid(x: Tensor, name: str) -> bool:
-    """Whether the tanh form is computed here: torch's CPU kernel takes five times as long.
-
-    In bfloat16 every step would round, so that stays with the kernel.
-    """
-    return name == "gelu_new" and x.device.type == "cpu" and x.dtype != torch.bfloat16
+    """Whether the tanh form is computed here: torch's CPU kernel takes several times as long."""
+    return name == "gelu_new" and x.device.type == "cpu"
 
 
-def _gelu_argument(x: Tensor, out: Tensor) -> Tensor:
+def _widened(x: Tensor) -> Tensor:
+    """In fp32 what is bfloat16, in which every step would round."""
+    return x.float() if x.dtype == torch.bfloat16 else x
+
+
+def _gelu_argument(x: Tensor) -> Tensor:
     """c + k x^2: the tanh form is x sigmoid(x (c + k x^2)), as (1 + tanh(z)) / 2 = sigmoid(2z)."""
-    return torch.addcmul(x.new_tensor(GELU_LINEAR), x, x, value=GELU_CUBIC, out=out)
+    return torch.addcmul(x.new_tensor(GELU_LINEAR), x, x, value=GELU_CUBIC)
 
 
 def _cached_parts(x: Tensor) -> tuple[Tensor, ...]:
