@@ -158,10 +158,10 @@ class Preset(Settings):
     )
     budget: str = Field(default="125000steps", description="how long: 30m, 200Mtok or 125000steps")
     seed: int = Field(default=0, ge=0, lt=2**63)
-    initialization: Literal["truncated_normal", "corpus"] = Field(
+    initialization: Literal["truncated_normal", "corpus", "corpus_tokens"] = Field(
         default="truncated_normal",
-        description="the paper's, or values counted from the corpus, which small models learn from "
-        "sooner",
+        description="the paper's; or values counted from the corpus, which small models learn from "
+        "sooner; or of tokens only, not of the order of sentences, to compare objectives by",
     )
     precision: Precision = Field(
         default="auto",

@@ -98,7 +98,7 @@ def _read(file: Path) -> list[MinimalPair]:
 
 
 def evaluate_minimal_pairs(
-    folder: str | Path, data: str | Path, *, precision: Precision = "auto",
+    folder: str | Path, data: str | Path, *, precision: Precision = "fp32",
     on_progress: OnProgress = no_progress,
 ) -> MinimalPairReport:  # fmt: skip
     """Score a model folder, or a run, on a folder of minimal pairs."""

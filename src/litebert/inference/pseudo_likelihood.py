@@ -54,7 +54,7 @@ class _Copies:
 
 
 def pseudo_likelihoods(
-    model: Model, tokenizer: Tokenizer, sentences: Sequence[str], *, precision: Precision = "auto",
+    model: Model, tokenizer: Tokenizer, sentences: Sequence[str], *, precision: Precision = "fp32",
     on_progress: OnProgress = no_progress,
 ) -> list[PseudoLikelihood]:  # fmt: skip
     """Both sums of every sentence, in order."""

@@ -9,8 +9,11 @@ Shrunk: H (and E, I and the heads with it), L, the length of sequences, the batc
 vocabulary is the corpus's. Dropout is off, as no text is read twice. AdamW with one warmup and
 linear decay stands for every paper's optimizer, because LAMB's batches of thousands do not fit;
 each row chooses its learning rate by a small sweep that is counted in its budget. All rows begin
-from values counted from the corpus (`initialization = "corpus"`): from the paper's random start,
-budgets of minutes end on the plateau of predicting frequencies, and nothing can be compared there.
+from values counted from the corpus (`initialization = "corpus_tokens"`): from the paper's random
+start, budgets of minutes end on the plateau of predicting frequencies, and nothing can be compared
+there. Steps have 64 sequences, not 16, because a sequence is one example of a sentence pair: with
+16 a step nothing of this size told the order of sentences, whatever else it learned
+(docs/log/initialization.md).
 """
 
 from __future__ import annotations
@@ -48,11 +51,11 @@ class BudgetScale:
 SCALES: dict[str, BudgetScale] = {
     "minutes": BudgetScale(
         "minutes", "H = 128 for base, a quarter of the layers, 128 tokens", 1 / 6, 1 / 4, 12, 32,
-        128, 16, (1e-3, 2e-3), 0.15, 20 * 60, 30e6, 480,
+        128, 64, (2e-3, 4e-3), 0.15, 20 * 60, 30e6, 1600,
     ),
     "hour": BudgetScale(
-        "hour", "H = 256 for base, half of the layers, 128 tokens", 1 / 3, 1 / 2, 24, 64, 128, 16,
-        (7e-4, 1.4e-3), 0.1, 4 * 3600, 300e6, 3200,
+        "hour", "H = 256 for base, half of the layers, 128 tokens", 1 / 3, 1 / 2, 24, 64, 128, 64,
+        (1.4e-3, 2.8e-3), 0.1, 4 * 3600, 300e6, 3200,
     ),
     "eight_hours": BudgetScale(
         "eight_hours", "H = 384 for base, all layers, 256 tokens", 1 / 2, 1.0, 24, 64, 256, 32,
@@ -93,7 +96,7 @@ def scaled_preset(table: PaperTable, row: str, scale: BudgetScale) -> Preset:
         batch = max(round(batch * paper.data.batch_size / REFERENCE_BATCH), 1)
     changes: Tree = {
         "title": f"{table.title}: {table.rows[row].title}, at the scale of {scale.name}",
-        "initialization": "corpus",
+        "initialization": "corpus_tokens",
         "stages": (),
         "data": {"max_length": scale.max_length, "batch_size": batch, "batch_by": "tokens"},
         "optimizer": {

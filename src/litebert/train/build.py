@@ -196,8 +196,9 @@ def save_untrained(preset: Preset, corpus: Path, out: Path) -> None:
     store = Store([corpus])
     fitted = fit_to_corpus(preset, store)
     learner = build_learner(fitted, torch.device("cpu"), (None, None), lambda _: None)
-    if fitted.initialization == "corpus":
+    if fitted.initialization != "truncated_normal":
         counts = token_counts(store)
         masked_counts = Masker(fitted.masking, store.tokenizer, counts).masked_counts(counts)
-        initialize_from_corpus(learner, store, counts, masked_counts)
+        order = fitted.initialization == "corpus"
+        initialize_from_corpus(learner, store, counts, masked_counts, order=order)
     learner.model.save(out, overwrite=True, tokenizer=store.tokenizer)

@@ -218,8 +218,10 @@ class _Run:
     def _initialize(self, learner: Learner, counts: IntArray, masked_counts: IntArray) -> None:
         """First values: as drawn, counted from the corpus, or taken from the teacher's table."""
         table = self.teaching.token_table
-        if self.preset.initialization == "corpus":
-            initialize_from_corpus(learner, self.store, counts, masked_counts, table)
+        how = self.preset.initialization
+        if how != "truncated_normal":
+            order = how == "corpus"
+            initialize_from_corpus(learner, self.store, counts, masked_counts, table, order=order)
         elif table is not None:
             initialize_from_table(learner.model, table)
 

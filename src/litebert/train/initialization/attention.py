@@ -38,8 +38,13 @@ def initialize_attention(model: Model, generator: torch.Generator) -> None:
     if heads >= len(OFFSETS) and config.embedding_size <= config.hidden_size:
         for place, offset in enumerate(OFFSETS):
             _initialize_neighbour(model, heads - 1 - place, place, offset)
-    if "sentence_pair" in model.heads and heads >= FEWEST_HEADS:
+    if has_segment_heads(model):
         _initialize_segments(model)
+
+
+def has_segment_heads(model: Model) -> bool:
+    """Whether the first two heads attend to a segment each."""
+    return "sentence_pair" in model.heads and model.config.num_attention_heads >= FEWEST_HEADS
 
 
 def orthogonal(like: Tensor, generator: torch.Generator) -> Tensor:
@@ -61,7 +66,7 @@ def _initialize_neighbour(model: Model, head: int, place: int, offset: int) -> N
     A wave's sine and cosine at the place wanted are those here, turned by the wave's frequency
     times the offset; that is the query, and the key is what is there.
     """
-    columns, way = EmbeddingColumns(model.config.embedding_size), _way(model)
+    columns, way = EmbeddingColumns(model.config.embedding_size), way_of(model)
     width = model.config.hidden_size // model.config.num_attention_heads
     rows = slice(head * width, (head + 1) * width)
     waves = min(columns.waves, width // 2)
@@ -103,13 +108,13 @@ def _initialize_segments(model: Model) -> None:
             first = head * size
             joint.weight[first : first + size] = 0.0
             joint.weight[width + first : width + first + size] = 0.0
-            joint.weight[width + first] = _way(model)[:, columns.segment]
+            joint.weight[width + first] = way_of(model)[:, columns.segment]
             joint.bias[first] = sign * SEGMENT_CONTRAST * size**0.5 / apart
         output: Any = attention.output
         output.weight[:, : 2 * size] /= model.config.num_hidden_layers
 
 
-def _way(model: Model) -> Tensor:
+def way_of(model: Model) -> Tensor:
     """From the tables' columns to the encoder's units, (H, E)."""
     projection = model.encoder.projection
     return torch.eye(model.config.hidden_size) if projection is None else projection.weight

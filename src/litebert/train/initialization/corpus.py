@@ -5,7 +5,9 @@ Only initial values differ from the paper's; the architecture, and so what opens
 
 - how often a token occurs is the output's bias;
 - which company it keeps is its row of the token table (word_vectors.py). ALBERT's V x E table is
-  context-independent by design (paper, section 3.1), so word vectors are its natural start.
+  context-independent by design (paper, section 3.1), so word vectors are its natural start;
+- in which of two segments it stands rather is a column of that table (sentence_order.py), unless
+  `initialization = "corpus_tokens"`: where objectives are compared, none may begin ahead.
 
 The rest is chosen so that the model can use that at once:
 
@@ -28,7 +30,12 @@ from litebert.base.errors import SettingsError
 from litebert.base.ragged import IntArray
 from litebert.corpus.store import Store
 from litebert.objectives.learner import Learner
-from litebert.train.initialization.attention import initialize_attention, orthogonal
+from litebert.train.initialization.attention import (
+    has_segment_heads,
+    initialize_attention,
+    orthogonal,
+)
+from litebert.train.initialization.sentence_order import initialize_order, order_evidence
 from litebert.train.initialization.tables import (
     SMALLEST,
     EmbeddingColumns,
@@ -43,12 +50,13 @@ SEED = 1
 @torch.no_grad()
 def initialize_from_corpus(
     learner: Learner, store: Store, counts: IntArray, masked_counts: IntArray | None = None,
-    table: Tensor | None = None,
+    table: Tensor | None = None, *, order: bool = True,
 ) -> None:  # fmt: skip
     """Set the initial values of all of a learner's models; embeddings that they share once.
 
     `counts` says how often each token occurs, `masked_counts` how often it is masked, if other.
-    A teacher's token `table` takes the place of word vectors.
+    A teacher's token `table` takes the place of word vectors. Without `order` nothing is counted
+    of which sentence stood first.
     """
     masked_counts = counts if masked_counts is None else masked_counts
     generator = torch.Generator().manual_seed(SEED)
@@ -66,10 +74,16 @@ def initialize_from_corpus(
         if projection is not None:
             projection.weight.copy_(orthogonal(projection.weight, generator))
         initialize_attention(model, generator)
+        if order and has_segment_heads(model) and _learns_order(learner):
+            initialize_order(model, order_evidence(store))
         if "masked_lm" in model.heads:
             _initialize_head(model.heads["masked_lm"], projection, masked_counts)
         if "span_boundary" in model.heads:
             _initialize_bias(model.heads["span_boundary"], masked_counts)
+
+
+def _learns_order(learner: Learner) -> bool:
+    return any(objective.name == "sentence_order" for objective in learner.objectives)
 
 
 def _initialize_head(head: Any, projection: nn.Linear | None, counts: IntArray) -> None:

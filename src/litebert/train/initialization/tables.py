@@ -42,7 +42,7 @@ class EmbeddingColumns:
     @property
     def tokens(self) -> int:
         """What is left; also the number of the segment's column."""
-        return self.size - 2 * self.waves - 1
+        return self.size - 2 * self.waves - 2
 
     @property
     def segment(self) -> int:
@@ -50,14 +50,19 @@ class EmbeddingColumns:
         return self.tokens
 
     @property
+    def order(self) -> int:
+        """The column that tells in which of two segments a token stands rather."""
+        return self.tokens + 1
+
+    @property
     def sines(self) -> slice:
         """A column a wave."""
-        return slice(self.tokens + 1, None, 2)
+        return slice(self.tokens + 2, None, 2)
 
     @property
     def cosines(self) -> slice:
         """The columns beside."""
-        return slice(self.tokens + 2, None, 2)
+        return slice(self.tokens + 3, None, 2)
 
     @property
     def frequencies(self) -> Tensor:
