@@ -40,7 +40,7 @@ def test_obvious_columns(tmp_path: Path, kind: str, header: str, guessed: Any) -
     [
         ("classify", "text,review,label", "several columns could be the text: 'text', 'review'"),
         ("classify", "text,label,score", "several columns could be the label: 'label', 'score'"),
-        ("classify", "body,label", "no column is obviously the text; there are 'body', 'label'"),
+        ("classify", "body,head,label", "no column is obviously the text; there are 'body', 'h"),
         ("classify", "text,mood", "no column is obviously the label; there are 'text', 'mood'"),
         ("pair", "text_a,label", "no column is obviously the text_a"),
         (
@@ -61,6 +61,40 @@ def test_unclear_columns(tmp_path: Path, kind: str, header: str, message: str) -
     assert said.startswith(f"{path}: ")
     assert message in said
     assert "`--column " in said
+
+
+SHOP = [("soap", "home"), ("a pan", "kitchen"), ("a brush", "home"), ("a pot", "kitchen")]
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("item,aisle", "{0},{1}"),
+        ("aisle,item", "{1},{0}"),
+        ("number,item,aisle", "{2},{0},{1}"),
+        ("item,label", "{0},{1}"),
+        ("text,aisle", "{0},{1}"),
+    ],
+)
+def test_columns_whose_names_say_nothing_are_told_by_content(
+    tmp_path: Path, header: str, row: str
+) -> None:
+    content = "\n".join([header, *(row.format(*one, n) for n, one in enumerate(SHOP))])
+    said: list[str] = []
+    found = read_own(save(tmp_path, content), "classify", say=said.append)
+    assert [(one.first, one.label) for one in found.examples] == SHOP
+    assert any("columns guessed by their content: " in line and "--column" in line for line in said)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "item,aisle\nsoap,home\na pan,kitchen\n",  # nothing repeats
+        "item,aisle,shop\nsoap,a,x\na pan,a,x\na pot,b,y\nplate,b,y\n",  # two that may be it
+    ],
+)
+def test_content_that_says_nothing_is_no_guess(tmp_path: Path, content: str) -> None:
+    assert "no column is obviously the text" in complaint(save(tmp_path, content), "classify")
 
 
 def test_columns_that_are_told(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import ClassVar, Protocol, TypeVar
 
 from litebert.base.errors import FormatError, SettingsError
+from litebert.reading.tables import quoted_list
 from litebert.tasks.readers.column_mapping import ColumnMapping, Role, candidates, map_columns
-from litebert.tasks.readers.headers import columns_by_content
+from litebert.tasks.readers.headers import columns_by_content, repeats
 from litebert.tasks.readers.rows import Row, Table, map_rows, read_table
 from litebert.tasks.readers.text_file import Say, quiet
 from litebert.tasks.source import DataSource
@@ -84,10 +85,12 @@ class ReadsExamples(Protocol[E]):
         A bad row stops it, unless there is a list of what was `refused`.
         """
         roles = cls.roles(table.columns, given)
-        if table.headerless and not given.columns:
-            records = [list(row.values.values()) for row in table.rows]
-            given = columns_by_content(table.path, records, roles)
-            say(f"{table.path}: columns guessed by their content: {given.listed()}")
+        if not given.columns and (found := _by_content(table, roles)).columns:
+            given = found
+            say(
+                f"{table.path}: columns guessed by their content: {given.listed()} "
+                "(--column ROLE=NAME to change)"
+            )
         columns = map_columns(table.path, cls.kind, table.columns, roles, given, labelled=labelled)
         table = map_rows(table, columns, say, id_told="id" in given.columns)
         if refused is not None:
@@ -117,7 +120,8 @@ class ReadsExamples(Protocol[E]):
         examples, columns = cls.map_table(
             table, source.columns, labelled=labelled, say=say, refused=source.refused
         )
-        guessed = columns.without(*source.columns.columns)
+        names = cls.known_names(table.columns, source.columns)
+        guessed = columns.without(*source.columns.columns).among(names)
         if guessed.columns and not table.headerless and not table.is_plain:
             say(
                 f"{path}: columns guessed by their names: {guessed.listed()} "
@@ -134,3 +138,38 @@ class ReadsExamples(Protocol[E]):
         numbered = [Row(f"row {number:,}", dict(row)) for number, row in enumerate(rows, 1)]
         table = Table("the rows that are given", names, numbered)
         return cls.map_table(table, given, labelled=labelled, say=say)[0]
+
+
+def _by_content(table: Table, roles: Sequence[Role]) -> ColumnMapping:
+    """What the values of columns say where their names do not.
+
+    Of a table with a header the columns that are known by name are those; what is left must be
+    text, and is a label only where its values repeat.
+    """
+    if table.headerless:
+        records = [list(row.values.values()) for row in table.rows]
+        found = columns_by_content(records, roles)
+        if found is None:
+            first = next(role.names[0] for role in roles if role.needed == "always")
+            raise FormatError(
+                f"{table.path}: no header, and {len(table.columns)} columns "
+                f"({quoted_list(records[0])}); say which is what by numbers from 0, as in "
+                f"`--column {first}=0`"
+            )
+        return found
+    ways = {role: candidates(role, table.columns) for role in roles}
+    named = {name for each in ways.values() for way in each for one in way.values() for name in one}
+    left = [column for column in table.columns if column not in named]
+    unnamed = [role for role in roles if not ways[role] and role.needed != "never"]
+    records = [[row.values.get(column) for column in left] for row in table.rows]
+    if not left or not unnamed or any(type(one) is not str for row in records for one in row):
+        return ColumnMapping()
+    found = columns_by_content(records, unnamed)
+    if found is None:
+        return ColumnMapping()
+    labels = [name for role in unnamed if role.needed == "labelled" for name in role.names]
+    if any(not repeats(records, int(found[name])) for name in labels if name in found.columns):
+        return ColumnMapping()
+    return ColumnMapping(
+        {name: tuple(left[int(one)] for one in places) for name, places in found.columns.items()}
+    )

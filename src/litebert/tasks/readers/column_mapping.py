@@ -80,6 +80,10 @@ class ColumnMapping:
     def without(self, *names: str) -> ColumnMapping:
         return ColumnMapping({n: c for n, c in self.columns.items() if n not in names})
 
+    def among(self, columns: Sequence[str]) -> ColumnMapping:
+        """The roles that some columns play."""
+        return ColumnMapping({n: c for n, c in self.columns.items() if set(c) <= set(columns)})
+
     def listed(self) -> str:
         """The same in one line."""
         return ", ".join(f"{role} = {column!r}" for role, column in self.shown().items())

@@ -15,8 +15,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from litebert.base.errors import FormatError
-from litebert.reading.tables import quoted_list
 from litebert.tasks.readers.column_mapping import ColumnMapping, Role
 
 LONGEST_NAME = 40
@@ -48,8 +46,8 @@ def _recurs(field: str, first: Sequence[str], others: Records) -> bool:
     return any(place < len(other) and other[place] == field for other in others)
 
 
-def columns_by_content(path: str, records: Records, roles: Sequence[Role]) -> ColumnMapping:
-    """The columns of a table without a header: the label's values repeat, the rest are the texts.
+def columns_by_content(records: Records, roles: Sequence[Role]) -> ColumnMapping | None:
+    """Columns by number where names say nothing: the label's values repeat, the rest are the texts.
 
     Only where that is all there is: one text or a pair, perhaps a label, and perhaps a column of
     whole numbers that are all different, which is no text: it is the id.
@@ -61,20 +59,22 @@ def columns_by_content(path: str, records: Records, roles: Sequence[Role]) -> Co
     order = list(range(width))
     told: dict[str, tuple[str, ...]] = {}
     ids = [one for one in order if _counts(records, one)]
-    repeats = any(_variety(records, one)[0] < len(records) for one in order)  # so it is a label
-    if width - len(names) == 2 and ids and repeats:
+    has_label = any(_variety(records, one)[0] < len(records) for one in order)
+    if width - len(names) == 2 and ids and has_label:
         order.remove(ids[0])
         told["id"] = (str(ids[0]),)
-    if len(labels) != 1 or not 0 <= len(order) - len(names) <= 1 or not names:
-        raise FormatError(
-            f"{path}: no header, and {width} columns ({quoted_list(records[0])}); say which is "
-            f"what by numbers from 0, as in `--column {texts[0].names[0]}=0`"
-        )
+    if len(labels) > 1 or not 0 <= len(order) - len(names) <= len(labels) or (texts and not names):
+        return None
     if len(order) > len(names):
         label = min(order, key=lambda place: _variety(records, place))
         order.remove(label)
         told[labels[0]] = (str(label),)
     return ColumnMapping({**{n: (str(p),) for n, p in zip(names, order, strict=True)}, **told})
+
+
+def repeats(records: Records, place: int) -> bool:
+    """Whether the values of a column stand twice or more on average, as labels do."""
+    return 2 * _variety(records, place)[0] <= len(records)
 
 
 def _counts(records: Records, place: int) -> bool:
