@@ -371,3 +371,20 @@ def test_padding_between_gradients_stays_zero() -> None:
         parameter.grad.fill_(1.0)
     count = sum(parameter.numel() for parameter in model.parameters())
     assert gradients.norm().item() == pytest.approx(math.sqrt(count), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["adamw", "lamb"])
+def test_the_pair_head_and_pooler_may_learn_more_slowly(name: str) -> None:
+    model = make_albert()
+    optimizer = build_optimizer(model, OptimizerSettings(name=name, pair_head_lr_factor=0.25))
+    set_learning_rate(optimizer, 0.8)
+    rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
+    found = {name: rates.pop(id(parameter)) for name, parameter in model.named_parameters()}
+    assert not rates
+    slower = {each for each, rate in found.items() if rate == pytest.approx(0.2)}
+    assert slower == {
+        f"{each}.dense.{kind}"
+        for each in ("pooler", "heads.sentence_pair")
+        for kind in ("weight", "bias")
+    }
+    assert all(rate == pytest.approx(0.8) for each, rate in found.items() if each not in slower)

@@ -71,6 +71,11 @@ class OptimizerSettings(Settings):
     eps: float = Field(default=1e-6, gt=0)
     weight_decay: float = Field(default=0.01, ge=0)
     bias_correction: bool = Field(default=False, description="AdamW's; Google's code has none")
+    pair_head_lr_factor: float = Field(
+        default=1.0, gt=0, le=1,
+        description="of the learning rate, for the pooler and the sentence-pair head: they see one "
+        "example a sequence, and in small batches more is noise to them",
+    )  # fmt: skip
     averaging: float = Field(
         default=0.0, ge=0, lt=1,
         description="decay of a moving average of the weights, which becomes the model: 0.999; "

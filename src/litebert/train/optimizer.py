@@ -33,6 +33,8 @@ def build_optimizer(
     groups = parameter_groups(module, settings.weight_decay)
     if layerwise_lr_decay != 1.0:
         groups = layered_groups(module, groups, layerwise_lr_decay)
+    if settings.pair_head_lr_factor != 1.0:
+        groups = pair_head_groups(module, groups, settings.pair_head_lr_factor)
     if settings.averaging:
         groups = [{**group, DECAY: settings.averaging} for group in groups]
     options: dict[str, Any] = {"lr": 0.0, "betas": settings.betas, "eps": settings.eps}
@@ -110,6 +112,20 @@ def layered_groups(
         for level in sorted({levels[id(parameter)] for parameter in group["params"]}):
             chosen = [p for p in group["params"] if levels[id(p)] == level]
             divided.append({**group, "params": chosen, "scale": decay**level})
+    return divided
+
+
+def pair_head_groups(
+    model: nn.Module, groups: list[dict[str, Any]], factor: float
+) -> list[dict[str, Any]]:
+    """Groups divided by whether the pooler and the sentence-pair head are meant."""
+    named = model.named_parameters()
+    slower = {id(p) for name, p in named if {"pooler", "sentence_pair"} & set(name.split("."))}
+    divided = []
+    for group in groups:
+        for chosen, scale in ((False, 1.0), (True, factor)):
+            if found := [p for p in group["params"] if (id(p) in slower) is chosen]:
+                divided.append({**group, "params": found, "scale": scale * group.get("scale", 1.0)})
     return divided
 
 
