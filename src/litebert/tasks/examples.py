@@ -161,8 +161,9 @@ def _by_content(table: Table, roles: Sequence[Role]) -> ColumnMapping:
     named = {name for each in ways.values() for way in each for one in way.values() for name in one}
     left = [column for column in table.columns if column not in named]
     unnamed = [role for role in roles if not ways[role] and role.needed != "never"]
-    records = [[row.values.get(column) for column in left] for row in table.rows]
-    if not left or not unnamed or any(type(one) is not str for row in records for one in row):
+    values = [[row.values.get(column) for column in left] for row in table.rows]
+    records = [[one for one in row if isinstance(one, str)] for row in values]
+    if not left or not unnamed or records != values:
         return ColumnMapping()
     found = columns_by_content(records, unnamed)
     if found is None:
