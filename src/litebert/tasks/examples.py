@@ -141,35 +141,34 @@ class ReadsExamples(Protocol[E]):
 
 
 def _by_content(table: Table, roles: Sequence[Role]) -> ColumnMapping:
-    """What the values of columns say where their names do not.
+    """What the values of columns say where their names do not; none where they do not either."""
+    return _of_no_header(table, roles) if table.headerless else _of_unknown_names(table, roles)
 
-    Of a table with a header the columns that are known by name are those; what is left must be
-    text, and is a label only where its values repeat.
-    """
-    if table.headerless:
-        records = [list(row.values.values()) for row in table.rows]
-        found = columns_by_content(records, roles)
-        if found is None:
-            first = next(role.names[0] for role in roles if role.needed == "always")
-            raise FormatError(
-                f"{table.path}: no header, and {len(table.columns)} columns "
-                f"({quoted_list(records[0])}); say which is what by numbers from 0, as in "
-                f"`--column {first}=0`"
-            )
-        return found
+
+def _of_no_header(table: Table, roles: Sequence[Role]) -> ColumnMapping:
+    records = [list(row.values.values()) for row in table.rows]
+    found = columns_by_content(records, roles)
+    if found is None:
+        first = next(role.names[0] for role in roles if role.needed == "always")
+        raise FormatError(
+            f"{table.path}: no header, and {len(table.columns)} columns "
+            f"({quoted_list(records[0])}); say which is what by numbers from 0, as in "
+            f"`--column {first}=0`"
+        )
+    return found
+
+
+def _of_unknown_names(table: Table, roles: Sequence[Role]) -> ColumnMapping:
+    """Columns that are known by name are left out; of the rest a label's values must repeat."""
     ways = {role: candidates(role, table.columns) for role in roles}
     named = {name for each in ways.values() for way in each for one in way.values() for name in one}
     left = [column for column in table.columns if column not in named]
     unnamed = [role for role in roles if not ways[role] and role.needed != "never"]
     values = [[row.values.get(column) for column in left] for row in table.rows]
     records = [[one for one in row if isinstance(one, str)] for row in values]
-    if not left or not unnamed or records != values:
-        return ColumnMapping()
-    found = columns_by_content(records, unnamed)
-    if found is None:
-        return ColumnMapping()
+    found = columns_by_content(records, unnamed) if left and unnamed and records == values else None
     labels = [name for role in unnamed if role.needed == "labelled" for name in role.names]
-    if any(not repeats(records, int(found[name])) for name in labels if name in found.columns):
+    if found is None or not all(repeats(records, int(found[n])) for n in labels if found[n]):
         return ColumnMapping()
     return ColumnMapping(
         {name: tuple(left[int(one)] for one in places) for name, places in found.columns.items()}
