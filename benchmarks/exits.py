@@ -136,7 +136,10 @@ def speeds(
     def static(text: str) -> None:
         examples = task.examples_of(texts)
         features = task.features(examples, engine.tokenizer)
-        said = run_depths(task, engine.model, features.batch, parse_exit(text, task, None))
+        rule = parse_exit(text, task, None)
+        said = run_depths(
+            task, engine.model, features.batch, rule, precision="fp32"
+        )  # it is packed
         task.decode(examples, features, [outputs[-1] for outputs in said])
 
     runs: dict[str, Callable[[], Any]] = {
