@@ -57,9 +57,8 @@ def _option(parameter: Any) -> str:
 
 
 def _text(text: str) -> str:
-    """Paragraphs on one line each, with the brackets that rich had to be spared."""
-    plain = text.replace(r"\[", "[").strip()
-    return "\n\n".join(" ".join(part.split()) for part in plain.split("\n\n"))
+    """With the brackets that rich had to be spared."""
+    return text.replace(r"\[", "[").strip()
 
 
 def render_api() -> str:

@@ -23,7 +23,7 @@ from litebert.train.callbacks import Callback, RunStarted
 from litebert.train.metrics import EvaluationMetrics
 
 FAILED = 1
-AT = {"tokens": "equal tokens", "time": "equal time", "counts": "counted"}
+AT = {"tokens": "equal tokens", "time": "equal time", "counts": "no cost"}
 
 
 def reproduce(**options: Any) -> None:
@@ -77,14 +77,16 @@ class TerminalGridView(GridView):
 
 
 def _listing(found: Reproduction) -> Table:
-    table = Table("name", "claim", "rows", "compared at", "tokens a run", "what to expect")
+    """A table a block: columns side by side would be a word wide on a usual terminal."""
+    table = Table.grid(padding=(0, 2, 1, 0))
     for one in found.listed:
-        at = AT[one.table.compare]
+        rows = "; ".join(row.title for row in one.table.rows.values())
         tokens = "" if one.tokens is None else " to ".join(map(short, sorted(set(one.tokens))))
-        rows = ", ".join(row.title for row in one.table.rows.values())
-        claim = f"{one.table.title}. {one.table.claim}"
-        table.add_row(*map(Text, (one.table.name, claim, rows, at, tokens, one.remark)))
-        table.add_section()
+        each = f", {tokens} tokens a run" if tokens else ""
+        about = Text(f"{one.table.title}. {one.table.claim}\n")
+        about.append(f"rows at {AT[one.table.compare]}{each}: {rows}\n", "dim")
+        about.append(f"expected: {one.remark}" if one.tokens else one.remark)
+        table.add_row(Text(one.table.name, "bold"), about)
     return table
 
 

@@ -80,8 +80,9 @@ def _parameters(arguments: ast.arguments) -> list[Parameter]:
 
 
 def parse_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """What a function does, and what the `Args:` of its docstring says of each parameter."""
+    """What a function does, a line a paragraph, and what its `Args:` says of each parameter."""
     described, _, section = text.partition("\nArgs:\n")
+    paragraphs = (" ".join(part.split()) for part in described.strip().split("\n\n"))
     found: dict[str, str] = {}
     name = ""
     for line in section.splitlines():
@@ -89,7 +90,7 @@ def parse_docstring(text: str) -> tuple[str, dict[str, str]]:
             name, found[match[1]] = match[1], match[2]
         elif line.strip() and name:
             found[name] += " " + line.strip()
-    return described.strip(), found
+    return "\n\n".join(paragraphs), found
 
 
 def as_command(

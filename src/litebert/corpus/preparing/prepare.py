@@ -105,9 +105,7 @@ def prepare(
     """Turn raw text into a store of token ids, for pretraining.
 
     Streams in bounded memory, and can be stopped at any time: the same command resumes where it
-    was. Documents and sentences are kept; segments and masks are made when training. With more than
-    one worker a script of yours must guard its main part with `if __name__ == "__main__":`, because
-    the workers import it.
+    was. Documents and sentences are kept; segments and masks are made when training.
 
     Example: litebert prepare wiki/*.jsonl.gz --tokenizer my-tokenizer --out corpus
 
