@@ -13,8 +13,6 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from litebert.demos.reviews import reviews_file
-
 DATA = Path(os.environ.get("LITEBERT_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
@@ -25,6 +23,8 @@ def add_options(parser: ArgumentParser) -> None:
 
 def resolve(options: Namespace, scratch: Path) -> tuple[str, str]:
     """The text and the tokenizer to use."""
+    from litebert.demos.reviews import reviews_file  # imports torch, which no timed side needs
+
     articles = DATA / "text" / "enwiki.jsonl.gz"
     text = options.input or str(articles if articles.exists() else reviews_file())
     official = DATA / "tokenizers" / "albert-en"
