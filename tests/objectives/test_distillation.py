@@ -21,7 +21,7 @@ from litebert.objectives.learner import Learner
 from litebert.objectives.masked_lm import MaskedLM
 from litebert.objectives.registry import TAUGHT
 from litebert.objectives.relations import most_heads, relation_divergence
-from litebert.objectives.sentence_vectors import principal_components
+from litebert.objectives.sentence_vectors import principal_components, turned
 
 LENGTHS = [5, 3, 7]
 SETTINGS = TeacherSettings(folder="teacher", relation_heads=2, weights={"relations": 0.5})
@@ -155,7 +155,8 @@ def test_hidden_states_through_a_projection() -> None:
 @pytest.mark.parametrize(("width", "teacher"), [(8, 12), (12, 8), (8, 8)])
 def test_vectors_point_where_the_teachers_do(width: int, teacher: int) -> None:
     objective, student, inputs = taught("sentence_vectors", width, teacher)
-    objective.prepare(iter([inputs] * 40))
+    with torch.no_grad():
+        objective.prepare(iter([inputs] * 40), student)
     (term,) = Learner(student, [objective])(inputs)
     theirs = F.normalize(objective.teacher.vectors(inputs)).float()
     seen = theirs @ objective.basis.float()
@@ -171,6 +172,20 @@ def test_principal_components_keep_the_most() -> None:
     torch.testing.assert_close(found.T @ found, torch.eye(2))
     kept = (rows @ found).square().sum()
     torch.testing.assert_close(kept, torch.linalg.svdvals(rows)[:2].square().sum())
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [(6, 6), (9, 6), (4, 6)])
+def test_vectors_are_turned_to_where_the_students_stand(theirs: int, ours: int) -> None:
+    """What differs by a turn alone is found: nothing is left to unlearn."""
+    generator = torch.Generator().manual_seed(4)
+    width = min(theirs, ours)
+    plain = torch.randn(200, width, generator=generator) * torch.linspace(2, 1, width)
+    turns = [torch.linalg.qr(torch.randn(n, width, generator=generator))[0] for n in (theirs, ours)]
+    taught_BH, ours_BS = (plain @ turn.T for turn in turns)
+    basis = turned(taught_BH, ours_BS)
+    torch.testing.assert_close(taught_BH @ basis, ours_BS, atol=1e-4, rtol=1e-4)
+    if theirs <= ours:
+        torch.testing.assert_close(basis @ basis.T, torch.eye(theirs), atol=1e-5, rtol=1e-5)
 
 
 def test_relation_heads_divide_both_widths() -> None:

@@ -124,7 +124,7 @@ def test_the_student_is_a_sentence_encoder(teacher: Path, corpus: Path, tmp_path
 
 
 def open_teacher(folder: Path, store: Store, cache: Path | None = None, **options: Any) -> Any:
-    settings = TeacherSettings(folder=str(folder), **options)
+    settings = TeacherSettings(folder=str(folder), **{"precision": "fp32", **options})
     return PackedTeacher(
         settings, store.tokenizer, torch.device("cpu"), cache, asks_tokens=False, max_length=32
     )

@@ -50,8 +50,9 @@ class TeacherSettings(Settings):
         description="begin with the teacher's token table, its principal components in the "
         "student's columns, where they have one tokenizer",
     )
-    precision: Literal["fp32", "bf16", "int8"] = Field(
-        default="fp32", description="that it computes in: int8 is faster and less exact"
+    precision: Literal["auto", "fp32", "bf16", "int8"] = Field(
+        default="auto",
+        description="that it computes in: bf16 where that is faster, else fp32; int8 is less exact",
     )
     cache_megabytes: int = Field(
         default=1000, ge=0,
@@ -108,7 +109,7 @@ class Distillation(nn.Module):
     def teacher(self) -> Teacher:
         return self._teacher[0]
 
-    def prepare(self, samples: Iterator[Inputs]) -> None:
+    def prepare(self, samples: Iterator[Inputs], student: Model) -> None:
         """Before the first step of a new run: what is to be known of some samples."""
 
     def count(self, batch: Batch) -> int:

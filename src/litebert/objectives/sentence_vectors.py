@@ -2,9 +2,10 @@
 
 The mean of the student's tokens learns to point where the teacher's vector does. A teacher that is
 wider than the student is seen through the principal components of its vectors, which keep the
-angles between texts as well as so many numbers can; so no layer of translation stands between
-student and use, and its vectors can be compared as they are. A narrower teacher's vectors fill the
-first units.
+angles between texts as well as so many numbers can. Angles do not change when all vectors are
+turned alike, so the teacher's are turned to where the student's stand before the first step
+(orthogonal Procrustes), and nothing need be unlearned. No layer of translation stands between
+student and use, and its vectors can be compared as they are.
 
 Shapes: B sequences, H units of the teacher, S of the student.
 """
@@ -39,19 +40,17 @@ class SentenceVectors(Distillation):
         shape = (teacher.config.hidden_size, student.hidden_size)
         self.basis = nn.Parameter(torch.eye(*shape), requires_grad=False)
 
-    def prepare(self, samples: Iterator[Inputs]) -> None:
-        """Find the principal components of the teacher's vectors, where they are needed."""
-        width, wanted = self.basis.shape
-        if wanted >= width:
-            return
-        found: list[Tensor] = []
-        while sum(map(len, found)) < SAMPLES * width:
-            inputs = next(samples, None)
-            if inputs is None:
+    def prepare(self, samples: Iterator[Inputs], student: Model) -> None:
+        """Choose the student's units for the teacher's vectors, by some samples."""
+        taught: list[Tensor] = []
+        ours: list[Tensor] = []
+        for inputs in samples:
+            taught.append(F.normalize(self.teacher.vectors(inputs)).float())
+            ours.append(F.normalize(inputs.encode(student).mean().float()))
+            if sum(map(len, taught)) >= SAMPLES * len(self.basis):
                 break
-            found.append(self.teacher.vectors(inputs))
-        with torch.no_grad():
-            self.basis.copy_(principal_components(F.normalize(torch.cat(found)), wanted))
+        if taught:
+            self.basis.copy_(turned(torch.cat(taught), torch.cat(ours)))
 
     def count(self, batch: Batch) -> int:
         return len(batch)
@@ -60,6 +59,16 @@ class SentenceVectors(Distillation):
         taught_BS = self.teacher.vectors(inputs).to(self.basis) @ self.basis
         cosine_B = F.cosine_similarity(state.mean().float(), taught_BS)
         return Term((1 - cosine_B).sum())
+
+
+def turned(taught_BH: Tensor, ours_BS: Tensor) -> Tensor:
+    """A basis (H, S) that keeps the angles of the taught vectors and points where ours do."""
+    width = min(taught_BH.shape[1], ours_BS.shape[1])
+    basis_HK = principal_components(taught_BH, width)
+    seen_BK = taught_BH @ basis_HK
+    shared_KS = (seen_BK - seen_BK.mean(0)).double().T @ (ours_BS - ours_BS.mean(0)).double()
+    left, _, right = torch.linalg.svd(shared_KS, full_matrices=False)
+    return basis_HK @ (left @ right).to(basis_HK)
 
 
 def principal_components(rows: Tensor, count: int) -> Tensor:

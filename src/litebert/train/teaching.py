@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from litebert.configs.schema import Preset
@@ -52,11 +53,12 @@ class Teaching:
         rows = teacher.token_table[: self.store.info.vocab_size]  # a model's may have more
         return rows.cpu() if settings.token_table else None
 
+    @torch.no_grad()
     def prepare(self, learner: Learner) -> None:
         """Let the objectives look at the first samples, before the first step of a new run."""
         for objective in learner.taught:
             assert isinstance(objective, Distillation)
-            objective.prepare(self._samples())
+            objective.prepare(self._samples(), learner.model)
 
     def _samples(self) -> Iterator[Inputs]:
         loading = resolve_stages(self.preset)[0].loading

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -19,14 +20,35 @@ from litebert.train.build import fit_to_corpus
 from litebert.train.initialization.corpus import initialize_from_corpus
 from litebert.train.initialization.tables import (
     FASTEST,
+    LONGEST,
     ROW_LENGTH,
     SEGMENT_LENGTH,
     SPREAD,
     EmbeddingColumns,
+    equally_long,
+    shorter_where_frequent,
 )
 from litebert.train.initialization.word_vectors import word_vectors
 from tests.corpus.stores import make_store, write_wordpiece
 from tests.train.initialization.learners import FAMILIES, assert_orthogonal, fitted, fresh, started
+
+
+def test_rows_of_frequent_tokens_are_shorter() -> None:
+    """For means of tokens: by a / (a + frequency), and as long as others' where text is read."""
+    vectors = torch.randn(6, 4, generator=torch.Generator().manual_seed(2))
+    vectors[5] = 0.0  # never seen by the teacher
+    counts = np.array([8_000, 1_000, 989, 10, 1, 0])
+    equal, rows = equally_long(vectors), shorter_where_frequent(vectors, counts)
+    torch.testing.assert_close(equal[:5].norm(dim=1), torch.full((5,), ROW_LENGTH))
+    assert not equal[5].any() and not rows[5].any()
+    torch.testing.assert_close(torch.cosine_similarity(rows[:5], equal[:5]), torch.ones(5))
+    lengths = rows[:5].norm(dim=1) / ROW_LENGTH
+    weights = 1e-3 / (1e-3 + counts[:3] / 10_000)
+    np.testing.assert_allclose(lengths[:3] / lengths[0], weights / weights[0], rtol=1e-5)
+    torch.testing.assert_close(lengths[3:], torch.full((2,), LONGEST))
+    common = np.array([300, 250, 200, 150, 100, 0])  # none so rare that its length is cut
+    lengths = shorter_where_frequent(vectors, common).norm(dim=1).numpy()
+    np.testing.assert_allclose((lengths * common).sum() / common.sum(), ROW_LENGTH, rtol=1e-5)
 
 
 def is_counted(name: str, learner: Learner) -> bool:

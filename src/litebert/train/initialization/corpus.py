@@ -39,7 +39,9 @@ from litebert.train.initialization.sentence_order import initialize_order, order
 from litebert.train.initialization.tables import (
     SMALLEST,
     EmbeddingColumns,
+    equally_long,
     initialize_tables,
+    shorter_where_frequent,
     squeezed,
 )
 from litebert.train.initialization.word_vectors import word_vectors
@@ -68,13 +70,16 @@ def initialize_from_corpus(
         )
     columns = EmbeddingColumns(size).tokens
     vectors = word_vectors(store, counts, columns) if table is None else squeezed(table, columns)
-    initialize_tables(learner.model.encoder.embeddings, vectors)
+    rows = equally_long(vectors)
+    if table is not None and _learns(learner, "sentence_vectors"):
+        rows = shorter_where_frequent(vectors, counts)
+    initialize_tables(learner.model.encoder.embeddings, rows)
     for model in learner.models():
         projection = model.encoder.projection
         if projection is not None:
             projection.weight.copy_(orthogonal(projection.weight, generator))
         initialize_attention(model, generator)
-        if order and has_segment_heads(model) and _learns_order(learner):
+        if order and has_segment_heads(model) and _learns(learner, "sentence_order"):
             initialize_order(model, order_evidence(store))
         if "masked_lm" in model.heads:
             _initialize_head(model.heads["masked_lm"], projection, masked_counts)
@@ -82,8 +87,8 @@ def initialize_from_corpus(
             _initialize_bias(model.heads["span_boundary"], masked_counts)
 
 
-def _learns_order(learner: Learner) -> bool:
-    return any(objective.name == "sentence_order" for objective in learner.objectives)
+def _learns(learner: Learner, name: str) -> bool:
+    return any(objective.name == name for objective in learner.objectives)
 
 
 def _initialize_head(head: Any, projection: nn.Linear | None, counts: IntArray) -> None:

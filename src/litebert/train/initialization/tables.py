@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from litebert.base.ragged import IntArray
 from litebert.model.model import Model
 from litebert.objectives.sentence_vectors import principal_components
 
@@ -25,6 +26,8 @@ SEGMENT_LENGTH = 0.6
 WHOLE_LENGTH = (2 * ROW_LENGTH**2 + SEGMENT_LENGTH**2) ** 0.5  # of the three together
 FASTEST = 3.0  # wave, in radians a place: just short of one that only tells odd from even
 SPREAD = 2.3  # no whole number: all waves would come round together
+FREQUENT = 1e-3  # of the text: a token that often weighs half of a rare one
+LONGEST = 3.0  # rows of rare tokens, in lengths of the others'
 SMALLEST = 8  # columns that a table must have
 
 
@@ -75,19 +78,45 @@ class EmbeddingColumns:
         return self.size**0.5 / WHOLE_LENGTH
 
 
-def initialize_tables(tables: Any, vectors: Tensor) -> None:
+def initialize_tables(tables: Any, rows_VC: Tensor) -> None:
     """Word vectors for the tokens that occur, waves for the positions, opposite segments."""
     columns = EmbeddingColumns(tables.token.weight.shape[1])
-    rows = vectors.abs().sum(1).nonzero().squeeze(1)
-    # Frequent tokens have short vectors that point the same way; centred and all of one length
-    # they can be told apart.
-    known = nn.functional.normalize(vectors[rows] - vectors[rows].mean(0)) * ROW_LENGTH
-    tables.token.weight[rows] = 0.0
-    tables.token.weight[rows, : columns.tokens] = known.to(tables.token.weight)
+    known = occurring(rows_VC)
+    tables.token.weight[known] = 0.0
+    tables.token.weight[known, : columns.tokens] = rows_VC[known].to(tables.token.weight)
     tables.position.weight.copy_(_waves(len(tables.position.weight), columns))
     if len(tables.segment.weight) > 1:
         tables.segment.weight.zero_()
         tables.segment.weight[:2, columns.segment] = torch.tensor([-SEGMENT_LENGTH, SEGMENT_LENGTH])
+
+
+def equally_long(vectors_VC: Tensor) -> Tensor:
+    """Rows for the token table: frequent tokens have short vectors that point the same way.
+
+    Centred and all of one length they can be told apart.
+    """
+    known = occurring(vectors_VC)
+    rows = torch.zeros_like(vectors_VC)
+    rows[known] = nn.functional.normalize(vectors_VC[known] - vectors_VC[known].mean(0))
+    return rows * ROW_LENGTH
+
+
+def shorter_where_frequent(vectors_VC: Tensor, counts: IntArray) -> Tensor:
+    """Rows for the token table of a student of sentence vectors, which are means of tokens.
+
+    A mean says more where frequent tokens weigh less in it (a / (a + frequency): Arora et al. 2017,
+    "A Simple but Tough-to-Beat Baseline"). Position and segment fill up what a short row leaves of
+    the norm. The length that tokens of text have in the mean is that of the others' rows.
+    """
+    rows = equally_long(vectors_VC)
+    frequencies = torch.from_numpy(counts / max(counts.sum(), 1)).to(rows)[: len(rows)]
+    weights = FREQUENT / (FREQUENT + frequencies)
+    return rows * (weights / (weights * frequencies).sum()).clamp(max=LONGEST)[:, None]
+
+
+def occurring(vectors_VC: Tensor) -> Tensor:
+    """The tokens that have a vector."""
+    return vectors_VC.abs().sum(1).nonzero().squeeze(1)
 
 
 @torch.no_grad()
