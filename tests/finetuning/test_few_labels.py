@@ -113,6 +113,13 @@ def test_a_frozen_encoder_learns_no_pairs() -> None:
         Recipe.build({"freeze": True, "contrastive": True}, "recipe")
 
 
+@pytest.mark.parametrize("setting", ["freeze", "contrastive"])
+def test_exits_need_an_encoder_that_learns_with_them(setting: str) -> None:
+    """Their heads would stay as they were drawn."""
+    with pytest.raises(SettingsError, match="leave freeze and contrastive out"):
+        Recipe.build({"exits": True, setting: True}, "recipe")
+
+
 # ------------------------------------------------------------------------------ contrastive pairs
 
 

@@ -11,13 +11,15 @@ import pytest
 import torch
 
 from litebert.base.errors import FormatError, SettingsError
-from litebert.finetuning import soft_labels
+from litebert.finetuning import choose, soft_labels
 from litebert.finetuning.finetune import finetune, finetune_examples
+from litebert.finetuning.recipe_rule import StartFacts
 from litebert.finetuning.soft_labels import KEPT, TaskTeacher
 from litebert.inference.evaluate import evaluate_task
 from litebert.model.model import Model
 from litebert.tasks.data import TaskData
 from litebert.tasks.registry import build_task
+from litebert.train.callbacks import Callback
 from litebert.train.metrics import TrainingMetrics, read_metrics
 from tests.tasks.small import TASKS, TWO, recipe, sentence, write_start
 
@@ -136,3 +138,26 @@ def test_what_a_teacher_cannot_teach_is_refused(start: Path, tmp_path: Path) -> 
         tune(teacher=folder, freeze=True)
     with pytest.raises(FormatError, match="not a fine-tuned model"):
         tune(teacher=start)
+    overrides.append("exits=true")
+    with pytest.raises(SettingsError, match="leave exits out"):
+        tune(teacher=folder)
+
+
+@pytest.mark.parametrize("asked", ["teacher", "exits"])
+def test_the_rule_chooses_no_pairs_where_they_would_be_refused(
+    asked: str, start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few labels and a sentence encoder: pairs first, unless a teacher or exits are wanted."""
+    monkeypatch.setattr(choose, "start_facts", lambda _: StartFacts("sentence", 384, 16))
+    table, said = tmp_path / "mine.csv", []
+    rows = [f'"{sentence(i)}",{TWO[i % 2]}' for i in range(20)]
+    table.write_text("text,label\n" + "\n".join(rows) + "\n")
+    options: Any = {"overrides": ["exits=true"]}
+    if asked == "teacher":
+        options = {"teacher": teach("classify", start, tmp_path / "teacher"), "overrides": []}
+    options["overrides"] += ["steps=2", "batch_size=8", "evaluations=1"]
+    monkeypatch.setattr(Callback, "on_message", lambda _, text: said.append(text))
+    finetune(start, "classify", tmp_path / "out", train=table, baseline=False,
+             callbacks=[Callback()], **options)  # fmt: skip
+    assert not any("contrastive" in line for line in said)
+    assert any("mean pooling" in line for line in said)

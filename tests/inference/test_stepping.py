@@ -7,6 +7,7 @@ import time
 from concurrent.futures import CancelledError, Future, wait
 from dataclasses import dataclass
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import numpy as np
@@ -171,6 +172,30 @@ def test_closing_finishes_or_refuses(tmp_path: Path) -> None:
         for future in refused:
             assert isinstance(future.exception(30), ClosedError)
     closing.join(30)
+
+
+def test_who_was_refused_may_submit_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a callback that tries again does: the others are refused too, and the engine goes on."""
+    engine = open_small(tmp_path)
+    step, failures = Stepper.step, [MemoryError("no memory")]
+
+    def fail_once(self: Stepper, layers: int) -> Any:
+        if failures:
+            raise failures.pop()
+        return step(self, layers)
+
+    monkeypatch.setattr(Stepper, "step", fail_once)
+    again: Queue[Any] = Queue()
+    with _Held(engine):
+        refused = [engine.submit(text) for text in TEXTS]
+        for future in refused:
+            future.add_done_callback(lambda _: again.put(engine.submit("w1q")))
+    for future in refused:
+        assert isinstance(future.exception(30), MemoryError)
+        assert again.get(timeout=30).result(30).label == engine.predict("w1q").label
+    engine.close()
 
 
 def test_a_large_batch_does_not_starve_a_short_text(tmp_path: Path) -> None:

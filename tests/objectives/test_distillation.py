@@ -156,7 +156,7 @@ def test_hidden_states_through_a_projection() -> None:
 def test_vectors_point_where_the_teachers_do(width: int, teacher: int) -> None:
     objective, student, inputs = taught("sentence_vectors", width, teacher)
     with torch.no_grad():
-        objective.prepare(iter([inputs] * 40), student)
+        objective.prepare(iter([inputs] * 40), lambda inputs: inputs.encode(student))
     (term,) = Learner(student, [objective])(inputs)
     theirs = F.normalize(objective.teacher.vectors(inputs)).float()
     seen = theirs @ objective.basis.float()

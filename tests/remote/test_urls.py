@@ -208,6 +208,52 @@ def test_a_folder_whose_upload_was_cut_is_refused(memory: Any, tmp_path: Path) -
         local_folder("memory://bucket/folder")
 
 
+@pytest.mark.parametrize("name", ["{outside}", "../{name}", "a/../../{name}"])
+def test_nothing_is_written_outside_a_folder(name: str, memory: Any, tmp_path: Path) -> None:
+    """A stranger's bucket may hold any names."""
+    outside = tmp_path / "outside.txt"
+    stray = name.format(outside=outside, name=outside.name)
+    for kind in ("model", "run"):
+        memory.pipe_file(f"/bucket/{kind}/run.json", b"{}")
+        memory.store[f"/bucket/{kind}/{stray}"] = memory.store[f"/bucket/{kind}/run.json"]
+    with pytest.raises(FileError, match="no name of a file"):
+        local_folder("memory://bucket/model")
+    with pytest.raises(FileError, match="no name of a file"):
+        Mirror("memory://bucket/run").pull()
+    assert not list(tmp_path.rglob(outside.name))
+
+
+def test_a_file_that_grows_while_it_is_uploaded(memory: Any, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"one line")
+    put_file = memory.put_file
+
+    def slowly(source: str, key: str) -> None:
+        path.write_bytes(b"one line, and another")
+        put_file(source, key)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(memory), "put_file", lambda _, *names: slowly(*names))
+        objects.upload(path, "memory://bucket/log")
+    assert memory.find("/bucket") == ["/bucket/log"]
+    assert memory.cat_file("/bucket/log") == path.read_bytes()
+
+
+def test_an_upload_that_fails_leaves_nothing(memory: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"content")
+    put_file = memory.put_file
+
+    def cut(source: str, key: str) -> None:
+        put_file(source, key)
+        memory.pipe_file(key, b"con")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(memory), "put_file", lambda _, *names: cut(*names))
+        with pytest.raises(FileError, match="3 of 7 bytes"):
+            objects.upload(tmp_path / "file", "memory://bucket/file")
+    assert memory.find("/bucket") == []
+
+
 def test_a_first_upload_that_was_cut_is_done_again(memory: Any) -> None:
     mirror = Mirror("memory://bucket/run")
     mirror.pull()

@@ -11,7 +11,7 @@ import pytest
 from litebert.corpus.store import Store
 from litebert.model.config import EncoderConfig
 from litebert.model.model import Model
-from litebert.reproduction.downstream import BLIMP, MEAN, Downstream, with_mean
+from litebert.reproduction.downstream import BLIMP, MEAN, Downstream, common_tasks, with_mean
 from litebert.reproduction.measurement import (
     Measurement,
     keep_measurements,
@@ -63,9 +63,24 @@ def test_what_is_there_is_measured_once_and_what_is_not_is_said(run: Path, tmp_p
     assert tuned.value > 90
     assert np.mean(tuned.blocks) == pytest.approx(tuned.value)
     assert known["blimp"].value in (0.0, 100.0)
-    assert with_mean(known)[MEAN].value == tuned.value  # BLiMP is no task that was trained for
+    tasks = common_tasks([known])  # BLiMP is no task that was trained for
+    assert with_mean(known, tasks)[MEAN].value == tuned.value
     assert downstream.baselines({})["sst-2_1000"] > 90
     assert downstream.baselines(dict.fromkeys(downstream.opened, 0.0)) == {}
+
+
+def test_means_are_of_the_tasks_that_all_runs_have() -> None:
+    """A row that failed after some of its tasks is compared by these."""
+    values = {"sst-2_1000": 70.0, "sts-b_frozen": 20.0, "masked_lm_accuracy": 5.0}
+    whole = {name: Measurement(value, [value, value]) for name, value in values.items()}
+    part = {"sst-2_1000": Measurement(71.0, [70.0, 72.0])}
+    untouched = {"masked_lm_accuracy": Measurement(6.0, [6.0, 6.0])}  # failed before all tasks
+    tasks = common_tasks([whole, part, untouched])
+    assert tasks == ["sst-2_1000"]
+    assert [with_mean(run, tasks)[MEAN].value for run in (whole, part)] == [70.0, 71.0]
+    assert MEAN not in with_mean(untouched, tasks)
+    assert with_mean(whole, common_tasks([whole, untouched]))[MEAN].value == 45.0
+    assert common_tasks([untouched]) == []
 
 
 def test_without_data_nothing_is_wanted() -> None:

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from litebert.base.intervals import paired_difference
+from litebert.reproduction.measurement import Measurement
 from litebert.reproduction.statistics import (
     Scored,
     bootstrap_crossed,
@@ -85,6 +86,20 @@ def test_one_seed_decides_nothing() -> None:
     row = Scored(np.zeros(1), np.zeros((1, 4)))
     assert compare({"a": row, "b": row}, "a", "b") is None
     assert verdict(None, 1) == equivalence(None, 1.0) == "undecided"
+
+
+def test_what_is_no_number_decides_nothing() -> None:
+    """The seeds' variance is of all rows, so one such row would reach every pair."""
+    rows = simulate([0.0, 9.0], (2, 0.1, 0.1, 0.1), np.random.default_rng(1))
+    assert verdict(compare(rows, "1", "0"), 1) == "agrees"
+    rows["2"] = Scored(np.full(SEEDS, np.nan), np.full((SEEDS, BLOCKS), np.nan))
+    found = compare(rows, "1", "0")
+    assert found is not None
+    assert np.isnan(found.interval.low)
+    assert verdict(found, 1) == equivalence(found, 1.0) == "undecided"
+    with np.errstate(invalid="ignore"):
+        assert not Measurement.of_ratio([], [], 100).is_finite  # as of pairs in a text without any
+    assert Measurement.of_ratio([1, 2], [2, 2], 100).is_finite
 
 
 def test_power_is_that_of_the_noncentral_t_distribution() -> None:

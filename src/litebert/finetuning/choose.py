@@ -57,12 +57,13 @@ def choose_recipe(
 
 
 def _asked_method(overrides: Sequence[str]) -> Method | None:
-    """What the user says of it: with `contrastive=false` all learns."""
+    """What the user says of it: with `contrastive=false`, or exits, all learns."""
     asked = parse_overrides(overrides)
     for method in get_args(Method):
         if asked.get(method) is True:
             return method
-    return "whole" if asked.get("contrastive") is False else None
+    everything = asked.get("contrastive") is False or asked.get("exits") is True
+    return "whole" if everything else None
 
 
 def data_facts(data: TaskData, tokenizer: Tokenizer) -> DataFacts:

@@ -152,6 +152,8 @@ def finetune(
         overrides = [*overrides, "freeze=true"] if freeze else overrides
         taught_by = open_teacher(teacher, unlabelled, found, source, heard.on_message)
         learned = found if taught_by is None else taught_by.joined(found)
+        if taught_by is not None or group.world_size > 1:  # the rule is not to choose it then
+            overrides = ["contrastive=false", *overrides]
         chosen = choose_recipe(
             start, folder, learned, open_tokenizer(folder), recipe, overrides, heard.on_message
         )
@@ -193,6 +195,8 @@ def finetune_examples(
     if teacher is not None and (search is not None or recipe.fits_head):
         how = "--search" if search is not None else "freeze and contrastive"
         raise SettingsError(f"--teacher: {how} cannot be combined with it; leave one of them out")
+    if teacher is not None and recipe.exits:
+        raise SettingsError("--teacher: it teaches the last layer's head alone; leave exits out")
     budget = None if search is None else parse_search(search)
     task = _task(data, recipe, overflow)
     keep_freed_memory()
@@ -251,7 +255,7 @@ def _check_ranks(
         raise SettingsError("--teacher: goes with one process, which keeps its answers")
     if search is not None:
         raise SettingsError("--search: goes with one process, as it watches the time")
-    if recipe.contrastive:
+    if recipe.contrastive and group.world_size > 1:
         raise SettingsError("contrastive=true: its pairs are drawn within a batch, by one process")
 
 

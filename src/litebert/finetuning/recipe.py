@@ -106,6 +106,11 @@ class Recipe(Settings):
             raise ValueError("say how long: epochs or steps")
         if self.freeze and self.contrastive:
             raise ValueError("freeze and contrastive: a frozen encoder learns no pairs; choose one")
+        if self.exits and self.fits_head:
+            raise ValueError(
+                "exits: heads at every depth learn with the encoder; leave freeze and "
+                "contrastive out"
+            )
         return self
 
     def steps_of(self, per_epoch: int) -> int:

@@ -26,7 +26,6 @@ from torch import Tensor, nn
 from litebert.base.errors import SettingsError
 from litebert.base.runtime import CPU_FACTS, has_fast_bf16, onednn_is_safe
 
-EnginePrecision = Literal["auto", "fp32", "bf16", "int8"]
 Resolved = Literal["fp32", "bf16", "int8"]
 MANY_PRODUCTS = 30_000_000  # multiplications from which on oneDNN's int8 product is the faster one
 MANY_ROWS = 64  # and it compiles a kernel for every number of rows: not for small ones

@@ -27,7 +27,6 @@ from litebert.model.model import Model
 from litebert.text.tokenizer import load_tokenizer
 
 LARGEST_FILE = 64 * 2**20
-WAYS = ("plain", "word")
 
 
 @dataclass(frozen=True)

@@ -279,9 +279,9 @@ class Scheduler:
                 lane.stepper.drop(lambda unit: unit.progress not in self._live)
 
     def _refuse_all(self, error: Exception) -> None:
-        for request in self._live:
-            request.refuse(error)
-        self._live.clear()
+        live, self._live = self._live, set()
         for lane in self._lanes:
             lane.clear()
         self._deadlines.clear()
+        for request in live:  # whoever is refused may submit at once
+            request.refuse(error)

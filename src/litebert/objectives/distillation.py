@@ -10,7 +10,7 @@ Shapes: B sequences, N tokens, H units of the teacher.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Literal, Protocol
 
 from pydantic import Field
@@ -25,6 +25,8 @@ from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
 from litebert.model.objective import Term
+
+Encode = Callable[[Inputs], State]  # what the student makes of a batch, as it will be trained
 
 
 class TeacherSettings(Settings):
@@ -109,7 +111,7 @@ class Distillation(nn.Module):
     def teacher(self) -> Teacher:
         return self._teacher[0]
 
-    def prepare(self, samples: Iterator[Inputs], student: Model) -> None:
+    def prepare(self, samples: Iterator[Inputs], student: Encode) -> None:
         """Before the first step of a new run: what is to be known of some samples."""
 
     def count(self, batch: Batch) -> int:

@@ -24,7 +24,7 @@ from litebert.model.inputs import Inputs
 from litebert.model.layout import State
 from litebert.model.model import Model
 from litebert.model.objective import Term
-from litebert.objectives.distillation import Distillation, Teacher, TeacherSettings
+from litebert.objectives.distillation import Distillation, Encode, Teacher, TeacherSettings
 
 SAMPLES = 4  # times the teacher's width: so many vectors tell its principal components
 
@@ -40,13 +40,13 @@ class SentenceVectors(Distillation):
         shape = (teacher.config.hidden_size, student.hidden_size)
         self.basis = nn.Parameter(torch.eye(*shape), requires_grad=False)
 
-    def prepare(self, samples: Iterator[Inputs], student: Model) -> None:
+    def prepare(self, samples: Iterator[Inputs], student: Encode) -> None:
         """Choose the student's units for the teacher's vectors, by some samples."""
         taught: list[Tensor] = []
         ours: list[Tensor] = []
         for inputs in samples:
             taught.append(F.normalize(self.teacher.vectors(inputs)).float())
-            ours.append(F.normalize(inputs.encode(student).mean().float()))
+            ours.append(F.normalize(student(inputs).mean().float()))
             if sum(map(len, taught)) >= SAMPLES * len(self.basis):
                 break
         if taught:

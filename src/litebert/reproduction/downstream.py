@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import random
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -141,11 +141,17 @@ def find_data(folder: Path, task: str) -> Path:
     return folder
 
 
-def with_mean(measured: Mapping[str, Measurement]) -> dict[str, Measurement]:
-    """A run's measures, and the mean of the downstream ones; its blocks are of all together."""
-    ones = [measured[name] for name in TASKS if name in measured]
-    if not ones:
+def common_tasks(runs: Iterable[Mapping[str, Measurement]]) -> list[str]:
+    """The tasks that were measured of all runs, as far as any was of a run."""
+    have = [found for run in runs if (found := TASKS.keys() & run.keys())]
+    return [name for name in TASKS if have and all(name in found for found in have)]
+
+
+def with_mean(measured: Mapping[str, Measurement], tasks: Sequence[str]) -> dict[str, Measurement]:
+    """A run's measures, and the mean of these tasks; its blocks are of all together."""
+    if not tasks or not measured.keys() >= set(tasks):
         return dict(measured)
+    ones = [measured[name] for name in tasks]
     count = min(len(one.blocks) for one in ones)
     blocks = np.mean([one.blocks[:count] for one in ones], axis=0)
     mean = Measurement(float(np.mean([one.value for one in ones])), blocks.tolist())

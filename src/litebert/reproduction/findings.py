@@ -13,7 +13,7 @@ import numpy as np
 from litebert.base.errors import SettingsError
 from litebert.base.intervals import Interval, mean_interval
 from litebert.planning.count import parameters
-from litebert.reproduction.downstream import with_mean
+from litebert.reproduction.downstream import common_tasks, with_mean
 from litebert.reproduction.grid import ROWS, FrozenPlan
 from litebert.reproduction.measurement import Measurement, read_measurements
 from litebert.reproduction.measures import MEASURES
@@ -115,36 +115,56 @@ def find_out(table: PaperTable, plan: FrozenPlan | None, out: Path | None) -> Ta
     """Collect what was measured so far, and judge it."""
     rows: dict[str, RowFinding] = {}
     scored: dict[str, dict[str, Scored]] = {}  # by measure, by row
+    runs = {name: _read_runs(table, name, plan, out) for name in table.rows}
+    tasks = common_tasks(one for done in runs.values() for one in done.measured)
     for name, row in table.rows.items():
-        measured: list[dict[str, Measurement]] = []
-        key, seeds, failed, untrained = None, list[int](), None, dict[str, float]()
-        if plan is not None and out is not None and name in plan.rows.get(table.name, {}):
-            key = plan.rows[table.name][name].key
-            folder = out / ROWS / key
-            seeds, failed = seeds_done(folder)[: plan.seeds], failure(folder)
-            measured = [with_mean(read_measurements(run_folder(folder, seed))) for seed in seeds]
-            before = with_mean(read_measurements(run_folder(folder, 0)))
-            untrained = {measure: one.value for measure, one in before.items()}
-        values = _by_measure(measured)
+        done = runs[name]
+        values = _by_measure([with_mean(one, tasks) for one in done.measured])
+        untrained = with_mean(done.untrained, tasks)
         for measure, ones in values.items():
             if (found := _scored(ones)) is not None:
                 scored.setdefault(measure, {})[name] = found
         left_out = plan.left_out.get(table.name, {}).get(name) if plan is not None else None
         rows[name] = RowFinding(
-            row.title, key, seeds, {m: [one.value for one in ones] for m, ones in values.items()},
-            {m: _interval(ones) for m, ones in values.items()}, untrained, dict(row.published),
-            _counted(table, name), failed, left_out,
+            row.title, done.key, done.seeds,
+            {m: [one.value for one in ones] for m, ones in values.items()},
+            {m: _interval(ones) for m, ones in values.items()},
+            {m: one.value for m, one in untrained.items()}, dict(row.published),
+            _counted(table, name), done.failed, left_out,
         )  # fmt: skip
     scale = plan.scale if plan is not None else "full"
     pairs = [*_ordered_pairs(table, scored, scale), *_same_pairs(table, scored, scale)]
     return TableFinding(table, scale, rows, pairs, _orders(table, scored, pairs))
 
 
+@dataclass(frozen=True)
+class _RowRuns:
+    """What was measured of a row's runs, and of the untrained copy."""
+
+    key: str | None = None
+    seeds: list[int] = field(default_factory=list)
+    measured: list[dict[str, Measurement]] = field(default_factory=list)
+    untrained: dict[str, Measurement] = field(default_factory=dict)
+    failed: str | None = None
+
+
+def _read_runs(table: PaperTable, name: str, plan: FrozenPlan | None, out: Path | None) -> _RowRuns:
+    if plan is None or out is None or name not in plan.rows.get(table.name, {}):
+        return _RowRuns()
+    key = plan.rows[table.name][name].key
+    folder = out / ROWS / key
+    seeds = seeds_done(folder)[: plan.seeds]
+    measured = [read_measurements(run_folder(folder, seed)) for seed in seeds]
+    return _RowRuns(key, seeds, measured, read_measurements(run_folder(folder, 0)), failure(folder))
+
+
 def _by_measure(measured: list[dict[str, Measurement]]) -> dict[str, list[Measurement]]:
-    """Measures that all seeds have, so that seeds stay paired."""
+    """Measures that all seeds have, so that seeds stay paired; none that is no number."""
     if not measured:
         return {}
-    names = [name for name in measured[0] if all(name in one for one in measured)]
+    names = [
+        name for name in measured[0] if all(name in one and one[name].is_finite for one in measured)
+    ]
     return {name: [one[name] for one in measured] for name in names}
 
 

@@ -28,6 +28,11 @@ class Measurement:
     value: float
     blocks: list[float]  # pseudo-values
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether it is a number: none of nothing, as of pairs in a text without any."""
+        return bool(np.isfinite([self.value, *self.blocks]).all())
+
     @classmethod
     def of_ratio(cls, top: Sequence[float], bottom: Sequence[float], factor: float) -> Measurement:
         """A ratio of sums over blocks, times a factor (100: points)."""

@@ -96,7 +96,15 @@ def _runs(plan: FrozenPlan, out: Path) -> DocumentTable:
             rows.append(
                 [table, name, row.key, shape, f"{row.tokens:,}", f"{flops * row.tokens:.1e}", took]
             )
-    head = ["table", "row", "folder", "shape", "tokens a run", "FLOPs a run", "seconds, rate"]
+    head = [
+        "table",
+        "row",
+        "folder",
+        "shape",
+        "tokens a run",
+        "FLOPs a run",
+        "seconds, learning rate",
+    ]
     return DocumentTable(head, rows)
 
 
@@ -105,12 +113,12 @@ def _commands(context: ReproductionContext, plan: FrozenPlan, out: Path) -> Iter
         for name, row in plan.rows.get(table.name, {}).items():
             preset = table.rows[name].preset or table.preset
             start = None if row.start_from is None else run_folder(out / ROWS / row.start_from, 1)
-            wanted = row.preset(1, _chosen_rate(out / ROWS / row.key, row), row.tokens)
+            wanted = row.preset(1, _learning_rate(out / ROWS / row.key, row), row.tokens)
             folder = f"{table.name}-{name}-1"
             yield row_command(preset, wanted, context.store, folder, start)
 
 
-def _chosen_rate(folder: Path, row: GridRow) -> float:
+def _learning_rate(folder: Path, row: GridRow) -> float:
     path = run_folder(folder, 1) / RUN
     if not os.path.lexists(path):
         return row.learning_rates[0]

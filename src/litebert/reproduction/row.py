@@ -85,7 +85,7 @@ def run_row(
     if row.start_from is not None:
         run_row(rows[row.start_from], rows, corpus, folder, seeds, callback_for)
     try:
-        learning_rate = _chosen_rate(row, corpus, here, _start(row, folder, 1), callback_for)
+        learning_rate = _swept(row, corpus, here, _start(row, folder, 1), callback_for)
         for seed in range(1, seeds + 1):
             preset = row.preset(seed, learning_rate, row.tokens)
             start = _start(row, folder, seed)
@@ -118,7 +118,7 @@ def _start(row: GridRow, folder: Path, seed: int) -> Path | None:
     return None if row.start_from is None else run_folder(folder / row.start_from, seed)
 
 
-def _chosen_rate(
+def _swept(
     row: GridRow, corpus: Path, here: Path, start: Path | None,
     callback_for: Callable[[str], Callback],
 ) -> float:  # fmt: skip

@@ -173,7 +173,7 @@ def _scipy_stats() -> Any:
 
 def verdict(found: Difference | None, better: int) -> Verdict:
     """Whether a difference has the sign that the paper's has (`better` is 1 or -1)."""
-    if found is None or found.interval.low <= 0 <= found.interval.high:
+    if found is None or not (found.interval.low > 0 or found.interval.high < 0):
         return "undecided"
     return "agrees" if np.sign(found.interval.value) == better else "contradicts"
 

@@ -111,8 +111,13 @@ async def layers(request: Request, name: str, body: LayersRequest) -> Response:
     model = served(request, name)
     (given,) = inputs_of(PredictRequest(inputs=body.input))
     model.check_inputs([given])
+    deadline = model.limits.deadline
+    model.admit(0, deadline)
     try:
-        found = await asyncio.to_thread(layers_of, model.engine, given, body.attention)
+        following = asyncio.to_thread(layers_of, model.engine, given, body.attention)
+        found = await asyncio.wait_for(following, deadline)
+    except TimeoutError:
+        raise Problem(504, f"no answer within {deadline:g} s") from None
     except LitebertError as error:
         raise Problem(422, str(error), "input") from None
     return as_json({"model": name, **found.model_dump()})

@@ -90,7 +90,7 @@ class ServedModel:
             asked["overflow"] = "error"
         job = await self._job(ability, list(inputs), asked)
         tokens = len(job.batch.ids)
-        self._admit(tokens, deadline)
+        self.admit(tokens, deadline)
         results = await self._computed(job, deadline, began)
         milliseconds = round(1000 * (time.perf_counter() - began), 3)
         usage = Usage(tokens=tokens, truncated=job.truncated, milliseconds=milliseconds)
@@ -99,7 +99,8 @@ class ServedModel:
     async def _job(self, ability: str, inputs: list[Any], asked: dict[str, Any]) -> Job:
         name = ability.replace("-", "_")
         try:
-            if sum(map(characters_of, inputs)) <= SHORT:
+            is_short = sum(map(characters_of, inputs)) <= SHORT
+            if is_short and not self.engine.tokenizing.locked():  # nothing to wait for
                 return self.engine.job(name, inputs, **asked)
             return await asyncio.to_thread(self.engine.job, name, inputs, **asked)
         except InputError as error:
@@ -131,7 +132,8 @@ class ServedModel:
                 "inputs",
             )  # fmt: skip
 
-    def _admit(self, tokens: int, deadline: float) -> None:
+    def admit(self, tokens: int, deadline: float) -> None:
+        """Refuse what would wait too long."""
         scheduler = self.engine.scheduler
         queue = Queue(scheduler.queued_tokens, scheduler.seconds_queued)
         later = retry_after(queue, tokens, deadline, self.limits)

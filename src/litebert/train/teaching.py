@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from litebert.base.batches import split_by_tokens
 from litebert.configs.schema import Preset
 from litebert.corpus.loader import Loader
 from litebert.corpus.store import Store
@@ -56,14 +57,18 @@ class Teaching:
     @torch.no_grad()
     def prepare(self, learner: Learner) -> None:
         """Let the objectives look at the first samples, before the first step of a new run."""
+        depth = resolve_stages(self.preset)[0].depth
+        learner.eval()
         for objective in learner.taught:
             assert isinstance(objective, Distillation)
-            objective.prepare(self._samples(), learner.model)
+            objective.prepare(self._samples(), lambda inputs: inputs.encode(learner.model, depth))
+        learner.train()
 
     def _samples(self) -> Iterator[Inputs]:
         loading = resolve_stages(self.preset)[0].loading
         for batch in Loader(self.store, loading, epochs=1):
-            yield to_inputs(batch, self.group.device)
+            for part in split_by_tokens(batch, self.preset.data.micro_batch_tokens):
+                yield to_inputs(part, self.group.device)
 
     def state(self) -> dict[str, Any]:
         """For a checkpoint."""

@@ -44,8 +44,7 @@ class VectorCache:
 
     def _forget(self) -> None:
         self._places: dict[int, int] = {}
-        self._parts: list[Vectors] = []
-        self._rows: Vectors = np.zeros((0, self.width), np.float16)
+        self._rows: Vectors = np.zeros((0, self.width), np.float16)  # those, and room for more
         self._digest = hashlib.sha256()
 
     def __len__(self) -> int:
@@ -68,9 +67,6 @@ class VectorCache:
     def get(self, keys: list[int]) -> tuple[list[int], Vectors]:
         """The keys' places that have rows, and these."""
         known = [place for place, key in enumerate(keys) if key in self._places]
-        if self._parts:
-            self._rows = np.concatenate([self._rows, *self._parts])
-            self._parts = []
         return known, self._rows[[self._places[keys[place]] for place in known]]
 
     def restore(self, saved: SavedVectors) -> bool:
@@ -110,7 +106,11 @@ class VectorCache:
     def _remember(self, keys: list[int], rows: Vectors) -> None:
         first = len(self)
         self._places |= {key: first + number for number, key in enumerate(keys)}
-        self._parts.append(rows)
+        if len(self) > len(self._rows):
+            room = np.empty((max(len(self), 2 * len(self._rows)), self.width), np.float16)
+            room[:first] = self._rows[:first]
+            self._rows = room
+        self._rows[first : len(self)] = rows
 
     def _write(self, keys: list[int], rows: Vectors) -> None:
         if self.path is None:

@@ -40,7 +40,8 @@ def test_rows_of_frequent_tokens_are_shorter() -> None:
     counts = np.array([8_000, 1_000, 989, 10, 1, 0])
     equal, rows = equally_long(vectors), shorter_where_frequent(vectors, counts)
     torch.testing.assert_close(equal[:5].norm(dim=1), torch.full((5,), ROW_LENGTH))
-    assert not equal[5].any() and not rows[5].any()
+    assert not equal[5].any()
+    assert not rows[5].any()
     torch.testing.assert_close(torch.cosine_similarity(rows[:5], equal[:5]), torch.ones(5))
     lengths = rows[:5].norm(dim=1) / ROW_LENGTH
     weights = 1e-3 / (1e-3 + counts[:3] / 10_000)

@@ -21,7 +21,14 @@ from litebert.base.errors import FileError
 from litebert.base.files import MANIFEST, check_manifest
 from litebert.base.remote.cache import cache_folder, held
 from litebert.base.remote.lease import LOCK
-from litebert.base.remote.objects import download, list_objects, object_at, remove, upload
+from litebert.base.remote.objects import (
+    download,
+    list_objects,
+    name_below,
+    object_at,
+    remove,
+    upload,
+)
 from litebert.base.remote.urls import as_url, join, scheme_of
 
 INCOMPLETE, PROBE = ".incomplete", ".probe"
@@ -137,9 +144,7 @@ def local_folder(folder: Path | str, leave_out: str | None = None) -> Path:
 def _fetch_folder(url: str, objects: list[str], place: Path) -> None:
     draft = place.with_name(f".{place.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
-    prefix = f"{url}/"
-    names = [entry.removeprefix(prefix) for entry in objects if entry.startswith(prefix)]
-    names = [name for name in names if ".." not in Path(name).parts and name]
+    names = [name_below(url, entry) for entry in objects]
     in_parallel(lambda name: download(join(url, name), draft / name), names)
     try:
         check_manifest(draft)

@@ -21,7 +21,14 @@ from litebert.base.files import MANIFEST, json_text, read_manifest, write_atomic
 from litebert.base.remote.cache import stand_in
 from litebert.base.remote.folders import check_absent, check_writable, in_parallel
 from litebert.base.remote.lease import LOCK, Lease
-from litebert.base.remote.objects import download, list_objects, object_at, remove, upload
+from litebert.base.remote.objects import (
+    download,
+    list_objects,
+    name_below,
+    object_at,
+    remove,
+    upload,
+)
 from litebert.base.remote.urls import as_url, join
 
 LAST = "run.json"
@@ -49,8 +56,7 @@ class Mirror:
         check_absent(self.url, overwrite=True)
         check_writable(self.url)
         self._lease.take()
-        prefix = f"{self.url}/"
-        there = {e.url.removeprefix(prefix): e.version for e in list_objects(self.url)}
+        there = {name_below(self.url, e.url): e.version for e in list_objects(self.url)}
         there.pop(LOCK, None)
         if self._note.is_file():
             self._uploaded = json.loads(self._note.read_text())

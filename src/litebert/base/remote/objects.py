@@ -15,12 +15,12 @@ import os
 import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from litebert.base.errors import FileError
+from litebert.base.errors import FileError, LitebertError
 from litebert.base.remote.urls import filesystem, patiently, scheme_of
 
 FIRST_BYTES, MOST_BYTES = 2**18, 2**23  # of one request: doubled while a file is read in order
@@ -53,8 +53,18 @@ def list_objects(url: str) -> list[RemoteObject]:
 
     infos = patiently(url, found)
     scheme = scheme_of(url)
-    objects = [_object(scheme, info) for info in infos if info["type"] == "file"]
+    files = (info for info in infos if info["type"] == "file" and not info["name"].endswith("/"))
+    objects = [_object(scheme, info) for info in files]
     return sorted(objects, key=lambda entry: entry.url)
+
+
+def name_below(url: str, entry: str) -> str:
+    """An object's name in the folder of a URL, as a file's here; refused where that leads out."""
+    name = entry.removeprefix(f"{url}/")
+    path = PurePosixPath(name)
+    if name == entry or path.is_absolute() or ".." in path.parts or "\\" in name:
+        raise FileError(f"{url}: holds {name!r}, which is no name of a file in a folder")
+    return name
 
 
 def object_at(url: str) -> RemoteObject | None:
@@ -216,7 +226,7 @@ def upload(path: Path, url: str) -> None:
             size = path.stat().st_size
             fs.put_file(str(path), key)
             arrived = fs.info(key)["size"]
-            if arrived != size:
+            if arrived < size:  # more, where the file grows meanwhile
                 raise OSError(f"{arrived:,} of {size:,} bytes arrived")
 
         patiently(url, send)
@@ -232,8 +242,13 @@ def _draft(url: str) -> Iterator[str]:
     draft = f"{folder}/.{name}.{os.getpid()}"
     fs, path = filesystem(url)
     patiently(url, lambda: fs.makedirs(fs._parent(path), exist_ok=True))
-    yield draft
-    patiently(url, lambda: fs.mv(filesystem(draft)[1], path))
+    try:
+        yield draft
+        patiently(url, lambda: fs.mv(filesystem(draft)[1], path))
+    except BaseException:
+        with suppress(LitebertError):
+            remove(draft)
+        raise
 
 
 def remove(url: str) -> None:

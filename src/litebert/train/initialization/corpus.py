@@ -72,7 +72,7 @@ def initialize_from_corpus(
     vectors = word_vectors(store, counts, columns) if table is None else squeezed(table, columns)
     rows = equally_long(vectors)
     if table is not None and _learns(learner, "sentence_vectors"):
-        rows = shorter_where_frequent(vectors, counts)
+        rows = shorter_where_frequent(vectors, _with_frame(counts, store))
     initialize_tables(learner.model.encoder.embeddings, rows)
     for model in learner.models():
         projection = model.encoder.projection
@@ -85,6 +85,13 @@ def initialize_from_corpus(
             _initialize_head(model.heads["masked_lm"], projection, masked_counts)
         if "span_boundary" in model.heads:
             _initialize_bias(model.heads["span_boundary"], masked_counts)
+
+
+def _with_frame(counts: IntArray, store: Store) -> IntArray:
+    """Counts that know of the tokens around every sentence."""
+    counts, special = counts.copy(), store.tokenizer.special
+    counts[[special.cls, special.sep]] = store.total.sentences
+    return counts
 
 
 def _learns(learner: Learner, name: str) -> bool:
