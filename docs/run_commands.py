@@ -133,10 +133,13 @@ def run(step: Step, place: Path) -> str | None:
         ]
     if re.match("litebert serve", text):
         return _serve(command, place)
-    done = subprocess.run(
-        command, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        timeout=PATIENCE,
-    )  # fmt: skip
+    try:
+        done = subprocess.run(
+            command, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            timeout=PATIENCE,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return f"not finished after {PATIENCE} s"
     return None if done.returncode == 0 else done.stdout[-1500:]
 
 
