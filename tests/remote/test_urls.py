@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -301,6 +302,51 @@ def test_an_upload_that_seemed_to_fail_and_arrived_is_removed_with_its_folder(
     mirror.push()
     mirror.close()
     assert memory.find("/bucket/run") == ["/bucket/run/run.json"]
+
+
+def test_there_always_is_a_whole_checkpoint(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever a push that brings the next one and removes the last one is cut."""
+    cuts = 0
+    while True:
+        mirror = Mirror(f"memory://bucket/run{cuts}")
+        mirror.pull()
+        _write_checkpoint(mirror.folder, "1")
+        mirror.push()
+        _write_checkpoint(mirror.folder, "2")
+        shutil.rmtree(mirror.folder / "checkpoints" / "1")
+        left = iter(range(cuts))
+
+        def cut(call: Any, left: Iterator[int] = left) -> Any:
+            def cutting(*arguments: Any) -> Any:
+                if next(left, None) is None:
+                    raise FileError("cut")
+                return call(*arguments)
+
+            return cutting
+
+        with monkeypatch.context() as patch:
+            for name in ("upload", "remove"):
+                patch.setattr(mirror_module, name, cut(getattr(mirror_module, name)))
+            with suppress(FileError):
+                mirror.push()
+        finished = next(left, None) is not None
+        mirror.close()
+        manifests = [path for path in memory.find(f"/bucket/run{cuts}") if path.endswith(MANIFEST)]
+        assert manifests
+        for manifest in manifests:
+            assert memory.exists(manifest.replace(MANIFEST, "weights"))
+        cuts += 1
+        if finished:
+            break
+    assert cuts > 6
+
+
+def _write_checkpoint(run: Path, name: str) -> None:
+    folder = run / "checkpoints" / name
+    folder.mkdir(parents=True)
+    (folder / "weights").write_text(name)
+    write_manifest(folder)
+    (run / "run.json").write_text(name)
 
 
 def test_a_mirror_goes_where_the_run_went(memory: Any, tmp_path: Path) -> None:

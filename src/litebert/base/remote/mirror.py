@@ -1,10 +1,11 @@
 """A run's folder behind a URL: worked on here, and brought there whenever something was saved.
 
-What changed is uploaded, manifests of folders after their other files and `run.json` last; what is
-gone here is removed there, manifests first. So a checkpoint or a model there has a manifest only
-while it is whole. A note of what was uploaded tells whether the folder here is the one that is
-there: if somebody else went on with the run meanwhile, or this machine never saw it, the folder
-there is fetched. From `pull` to `close` nobody else writes there (lease.py).
+What changed is uploaded, manifests of folders after their other files; then what is gone here is
+removed there, manifests first; `run.json` comes last. So a checkpoint or a model there has a
+manifest only while it is whole, and once there was a whole checkpoint there always is one. A note
+of what was uploaded tells whether the folder here is the one that is there: if somebody else went
+on with the run meanwhile, or this machine never saw it, the folder there is fetched. From `pull` to
+`close` nobody else writes there (lease.py).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Set
 from contextlib import suppress
 from pathlib import Path
 
@@ -114,11 +115,15 @@ class Mirror:
         assert self._lease is not None
         self._lease.check()
         here = self._here()
+        self._bring(here.keys() - {LAST}, here)
         for name in sorted(self._uploaded.keys() - here.keys(), key=_order, reverse=True):
             remove(join(self.url, name))
             del self._uploaded[name]
             self._save_note()
-        for name in sorted(here, key=_order):
+        self._bring(here.keys() & {LAST}, here)
+
+    def _bring(self, names: Set[str], here: dict[str, list[int]]) -> None:
+        for name in sorted(names, key=_order):
             if self._is_there(name, here):
                 continue
             if not self._is_whole(name, [one for one in here if self._is_there(one, here)]):
@@ -126,7 +131,7 @@ class Mirror:
             # An upload that seems to fail may still arrive: what may be there will be removed.
             self._uploaded[name] = UNKNOWN
             if self._upload(name):
-                found = object_at(join(self.url, name))
+                found = object_at(join(self.url or "", name))
                 self._uploaded[name] = [*here[name], found.version if found else 0]
                 self._save_note()
 
