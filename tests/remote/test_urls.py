@@ -341,6 +341,66 @@ def test_there_always_is_a_whole_checkpoint(memory: Any, monkeypatch: pytest.Mon
     assert cuts > 6
 
 
+def test_a_checkpoint_that_goes_while_it_is_brought_replaces_none(
+    memory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror = Mirror("memory://bucket/run")
+    mirror.pull()
+    _write_checkpoint(mirror.folder, "1")
+    mirror.push()
+    _write_checkpoint(mirror.folder, "2")
+    shutil.rmtree(mirror.folder / "checkpoints" / "1")
+
+    def meanwhile(path: Path, url: str) -> None:
+        if path.is_relative_to(mirror.folder / "checkpoints" / "2"):
+            shutil.rmtree(mirror.folder / "checkpoints" / "2")
+            _write_checkpoint(mirror.folder, "3")
+        objects.upload(path, url)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mirror_module, "upload", meanwhile)
+        mirror.push()
+    kept = [f"/bucket/run/checkpoints/1/{name}" for name in (MANIFEST, "weights")]
+    assert memory.find("/bucket/run/checkpoints") == kept
+    assert memory.cat_file("/bucket/run/run.json") == b"1"
+    mirror.push()
+    mirror.close()
+    assert {path.split("/")[4] for path in memory.find("/bucket/run/checkpoints")} == {"3"}
+    assert memory.cat_file("/bucket/run/run.json") == b"3"
+
+
+def test_a_kill_between_an_upload_and_its_note_costs_nothing(
+    memory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is here is ahead of what is there, and is gone on with."""
+    mirror = Mirror("memory://bucket/run")
+    mirror.pull()
+    _write_checkpoint(mirror.folder, "1")
+    mirror.push()
+    (mirror.folder / "run.json").write_text("ahead")
+
+    def killed(path: Path, url: str) -> None:
+        objects.upload(path, url)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mirror_module, "upload", killed)
+        with pytest.raises(KeyboardInterrupt):
+            mirror.push()
+    mirror.close()
+    (mirror.folder / "run.json").write_text("further ahead")
+    again = Mirror("memory://bucket/run")
+    again.pull()
+    assert (again.folder / "run.json").read_text() == "further ahead"
+    again.push()
+    again.close()
+    memory.pipe_file("/bucket/run/checkpoints/1/weights", b"somebody else's")
+    other = Mirror("memory://bucket/run")
+    other.pull()
+    assert (other.folder / "checkpoints" / "1" / "weights").read_text() == "somebody else's"
+    other.close()
+
+
 def _write_checkpoint(run: Path, name: str) -> None:
     folder = run / "checkpoints" / name
     folder.mkdir(parents=True)

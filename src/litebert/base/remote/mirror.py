@@ -1,11 +1,12 @@
 """A run's folder behind a URL: worked on here, and brought there whenever something was saved.
 
 What changed is uploaded, manifests of folders after their other files; then what is gone here is
-removed there, manifests first; `run.json` comes last. So a checkpoint or a model there has a
-manifest only while it is whole, and once there was a whole checkpoint there always is one. A note
-of what was uploaded tells whether the folder here is the one that is there: if somebody else went
-on with the run meanwhile, or this machine never saw it, the folder there is fetched. From `pull` to
-`close` nobody else writes there (lease.py).
+removed there, manifests first; `run.json` comes last. Nothing is removed, and `run.json` waits,
+where the run removed a checkpoint while it was on its way. So a checkpoint or a model there has a
+manifest only while it is whole, and beside `run.json` there always is a whole one. A note of what
+was uploaded tells whether the folder here is the one that is there: if somebody else went on with
+the run meanwhile, or this machine never saw it, the folder there is fetched. From `pull` to `close`
+nobody else writes there (lease.py).
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Mirror:
         there.pop(LOCK, None)
         if self._note.is_file():
             self._uploaded = json.loads(self._note.read_text())
-        if there == {name: entry[2] for name, entry in self._uploaded.items()}:
+        if self._is_ours(there):
             return
         self._note.unlink(missing_ok=True)
         if LAST in there:
@@ -69,6 +70,13 @@ class Mirror:
         else:  # the first upload was cut: what there is of the run is here
             self._uploaded = {name: [0, 0, version] for name, version in there.items()}
         self._save_note()
+
+    def _is_ours(self, there: dict[str, int]) -> bool:
+        """Whether nobody else wrote there; what was under way when it was cut may have arrived."""
+        sure = {name for name, entry in self._uploaded.items() if entry != UNKNOWN}
+        brought = {name: self._uploaded[name][2] for name in sure}
+        unsure = self._uploaded.keys() - sure
+        return brought == {name: there[name] for name in there.keys() - unsure}
 
     def _fetch(self, there: dict[str, int]) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -116,11 +124,19 @@ class Mirror:
         self._lease.check()
         here = self._here()
         self._bring(here.keys() - {LAST}, here)
+        if not all(self._is_there(name, here) for name in here.keys() - {LAST}):
+            return  # the run went on meanwhile: what is there is whole until the next push
         for name in sorted(self._uploaded.keys() - here.keys(), key=_order, reverse=True):
+            self._begin(name)
             remove(join(self.url, name))
             del self._uploaded[name]
             self._save_note()
         self._bring(here.keys() & {LAST}, here)
+
+    def _begin(self, name: str) -> None:
+        """Note that it is not known what is there; what seems to fail may still arrive."""
+        self._uploaded[name] = UNKNOWN
+        self._save_note()
 
     def _bring(self, names: Set[str], here: dict[str, list[int]]) -> None:
         for name in sorted(names, key=_order):
@@ -128,8 +144,7 @@ class Mirror:
                 continue
             if not self._is_whole(name, [one for one in here if self._is_there(one, here)]):
                 continue
-            # An upload that seems to fail may still arrive: what may be there will be removed.
-            self._uploaded[name] = UNKNOWN
+            self._begin(name)
             if self._upload(name):
                 found = object_at(join(self.url or "", name))
                 self._uploaded[name] = [*here[name], found.version if found else 0]
