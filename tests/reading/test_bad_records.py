@@ -42,7 +42,7 @@ BAD_LINES = {
     b"[" * 99_999: "not JSON",
     b'{"text": ' + b"1" * 9999 + b"}": "not JSON",
     b"[1, 2]": "not a JSON object but a list",
-    b'"word"': "not a JSON object",
+    b"12": "not a JSON object but a number",
     b'{"title": "a", "body": "b"}': "no field 'text'; there are 'title', 'body'",
     b"{}": "no field 'text'; there are none",
     b'{"text": 5}': "field 'text' is not text but a number",

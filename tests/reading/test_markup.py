@@ -153,6 +153,17 @@ def test_bad_lists(tmp_path: Path, text: str, message: str) -> None:
     assert message in str(error.value)
 
 
+def test_semicolons_and_lists_of_texts_as_tasks_read_them(tmp_path: Path) -> None:
+    table, texts, lines = (tmp_path / name for name in ("a.csv", "b.json", "c.jsonl"))
+    table.write_text('Text;Label\nfine, long;1\n"a; b";0\n')
+    texts.write_text('["one", "two [3]"]')
+    lines.write_text('"one"\n"two"\n')
+    for chunk_bytes in (1, 2**20):
+        assert documents(table, chunk_bytes, field="Text") == ["fine, long", "a; b"]
+        assert documents(texts, chunk_bytes) == ["one", "two [3]"]
+        assert documents(lines, chunk_bytes) == ["one", "two"]
+
+
 def test_columns_by_number(tmp_path: Path) -> None:
     long = "A text that is as long as texts are, and no name of a column."
     for suffix, between in ((".csv", ","), (".tsv", "\t")):

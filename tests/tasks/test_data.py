@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,41 @@ def test_a_label_that_occurs_once_is_not_held_out(tmp_path: Path) -> None:
         open_data("classify", DataSource(train=single))
 
 
+def test_copies_of_a_text_are_not_held_out_from_it(tmp_path: Path) -> None:
+    """Labels that were drawn: what is held out cannot be known by heart."""
+    rows = [f"Text {i // 5},{'ab'[(i // 5) % 2]}" for i in range(100)]
+    said: list[str] = []
+    path = write(tmp_path / "t.csv", "text,label", *rows)
+    found = open_data("classify", DataSource(train=path), said.append)
+    held = {example.first for example in found.dev["dev"]}
+    assert len(found.dev["dev"]) == 10
+    assert held.isdisjoint(example.first for example in found.train)
+    assert "80 are copies, and stay with theirs" in " ".join(said)
+    same = write(tmp_path / "s.csv", "text,label", "one,a", "One,a")
+    with pytest.raises(SettingsError, match="copies of a text are one"):
+        open_data("classify", DataSource(train=same))
+    one = write(tmp_path / "d.csv", "text,label", "text 0,a", "new,b")
+    open_data("classify", DataSource(train=path, dev=one), said.append)
+    assert "warning: 1 of 2 dev examples are also in train" in said[-1]
+
+
+def test_labels_are_as_frequent_in_what_is_held_out(tmp_path: Path) -> None:
+    rows = [f"text {i},{'a' if i % 10 else 'b'}" for i in range(500)]
+    found = open_data("classify", DataSource(train=write(tmp_path / "t.csv", "text,label", *rows)))
+    assert sorted(example.label for example in found.dev["dev"]) == ["a"] * 45 + ["b"] * 5
+
+
+def test_one_tag_alone_is_refused(tmp_path: Path) -> None:
+    """As of a column that is not the tags'."""
+    path = write(tmp_path / "t.conllu", "1 Ann PROPN _", "2 ran VERB _", "", "1 Bo PROPN _")
+    with pytest.raises(FormatError, match=r"every word has the tag '_'.* --column words=1"):
+        open_data("tag", DataSource(train=path))
+
+
+def _tagged(tags: Sequence[str]) -> list[str]:
+    return [json.dumps({"words": [f"w{n}"], "tags": [tag]}) for n, tag in enumerate(tags)]
+
+
 def test_tags_that_are_not_of_entities(tmp_path: Path) -> None:
     folder = tmp_path / "ner"
     folder.mkdir()
@@ -76,9 +112,9 @@ def test_tags_that_are_not_of_entities(tmp_path: Path) -> None:
     write(folder / "dev.txt", "Ann B-LOC")
     with pytest.raises(FormatError, match=r"dev.txt, line 1: label 'B-LOC' occurs among the dev"):
         open_data("ner", DataSource(data=folder))
-    odd = write(tmp_path / "t.jsonl", *[json.dumps({"words": ["a"], "tags": [t]}) for t in "NNVV"])
+    odd = write(tmp_path / "t.jsonl", *_tagged("NNVV"))
     assert open_data("tag", DataSource(train=odd)).settings.metrics == ("accuracy",)
-    nearly = [json.dumps({"words": ["a"], "tags": [t]}) for t in ("N-a", "V-a") * 2]
+    nearly = _tagged(["N-a", "V-a"] * 2)
     assert open_data("tag", DataSource(train=write(odd, *nearly))).settings.metrics == ("accuracy",)
 
 

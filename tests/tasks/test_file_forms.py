@@ -69,6 +69,21 @@ def test_semicolons_of_spreadsheets(tmp_path: Path) -> None:
     assert any("semicolons stand between its fields" in line for line in said)
 
 
+@pytest.mark.parametrize(
+    "content",
+    ["sep=;\nlabel;text\npos;fine\nneg;dull\n", "pos;fine, long\nneg;dull\npos;short\nneg;flat\n"],
+)
+def test_semicolons_that_are_told_and_those_beside_commas(tmp_path: Path, content: str) -> None:
+    found = pairs(read(save(tmp_path / "a.csv", content)))
+    assert [label for _, label in found[:2]] == ["pos", "neg"]
+    assert found[1][0] == "dull"
+
+
+def test_a_text_a_line_in_json(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.jsonl", '"a fine film"\n"two hours"\n')
+    assert pairs(read(path, labelled=False)) == [("a fine film", None), ("two hours", None)]
+
+
 def test_a_list_of_texts_is_read_to_predict_for(tmp_path: Path) -> None:
     path = save(tmp_path / "a.json", '["a fine film", "two hours; too long"]')
     found = pairs(read(path, labelled=False))

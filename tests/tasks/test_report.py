@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 import litebert
 from litebert.base.errors import LitebertError
-from litebert.tasks.report import DataReport
+from litebert.tasks.report import DataReport, show_data
 from tests.corpus.stores import write_wordpiece
 from tests.test_cli import run
 
@@ -65,6 +66,39 @@ def test_every_kind(tmp_path: Path) -> None:
     choice = {"question": "Who?", "options": ["I", "you"], "answer": "B"}
     chosen = save(tmp_path / "b.jsonl", json.dumps(choice))
     assert inspect(chosen, "choice").parts["train"].answers == {"B": 1}
+
+
+def test_what_is_odd_about_labels(tmp_path: Path) -> None:
+    rows = [f"text {n},{['Good', 'good ', 'bad'][n % 3]}" for n in range(30)]
+    report = inspect(save(tmp_path / "a.csv", "text,label", *rows), "classify")
+    assert report.parts["train"].answers == {"Good": 10, "good": 10, "bad": 10}
+    assert report.warnings == [
+        "train: 'Good' and 'good' are different labels; write them alike if they are one"
+    ]
+    rows = [f"text {n},good" for n in range(30)]
+    report = inspect(save(tmp_path / "b.csv", "text,label", *rows), "classify")
+    assert report.warnings == ["train: 'good' is the only label, so there is nothing to learn"]
+
+
+def test_fractions_are_of_all_labels(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.csv", "text,label", *(f"text {n},l{n}" for n in range(400)))
+    report = inspect(path, "classify")
+    assert report.parts["train"].answered == 400
+    console = Console(width=200)
+    with console.capture() as shown:
+        console.print(show_data(report))
+    assert "0.2%" in shown.get()
+    assert "and 380 more" in shown.get()
+
+
+def test_a_row_that_only_others_explain_is_no_bad_one(tmp_path: Path) -> None:
+    """Answers from 1 to 2: only the whole file says that they do not begin with 0."""
+    rows = [
+        {"question": f"Who {n}?", "options": ["I", "you"], "answer": n % 2 + 1} for n in range(9)
+    ]
+    path = save(tmp_path / "a.jsonl", *map(json.dumps, rows))
+    part = inspect(path, "choice").parts["train"]
+    assert (part.examples, part.refused) == (9, {})
 
 
 def test_on_the_command_line(

@@ -65,12 +65,12 @@ def test_compressed_files(tmp_path: Path, suffix: str, compress: Any) -> None:
     assert read_own(path, "classify").examples == [TextExample("0", "fine", None, "a")]
 
 
-def test_labels_are_as_they_are_written(tmp_path: Path) -> None:
+def test_labels_are_as_they_are_written_but_for_white_space(tmp_path: Path) -> None:
     lines = ['"a "', "1", "1.50", "-2e3", "true", "10000000000000000000000"]
     text = "".join(f'{{"text": "x", "label": {line}}}\n' for line in lines)
     examples = read_own(save(tmp_path, text, "mine.jsonl"), "classify").examples
     labels = [one.label for one in examples if isinstance(one, TextExample)]
-    assert labels == ["a ", "1", "1.50", "-2e3", "true", "10000000000000000000000"]
+    assert labels == ["a", "1", "1.50", "-2e3", "true", "10000000000000000000000"]
 
 
 def test_parquet(tmp_path: Path) -> None:

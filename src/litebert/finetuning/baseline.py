@@ -13,6 +13,7 @@ from litebert.model.model import Model
 from litebert.tasks.task import Scores
 
 NAME = "TF-IDF + linear model"
+LITTLE = 0.02  # of a score: what is surely no better by more is as good
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,12 @@ class Baseline:
         low, high = self.difference_interval
         if low > 0:
             said = "the fine-tuned model is better"
+        elif high < 0:
+            said = "the plain baseline is better here"
+        elif self.difference <= 0 or high <= LITTLE:
+            said = "the plain baseline is as good here"
         else:
-            said = f"the plain baseline is {'better' if high < 0 else 'as good'} here"
+            said = "the dev examples are too few to tell it from the plain baseline"
         return f"{said}: {self.metric} {self.difference:+.4f} ({low:+.4f} to {high:+.4f})"
 
 

@@ -49,7 +49,11 @@ def choose_recipe(
         if "max_length" in parse_overrides(overrides):  # refused later if too long
             return recipe
         return recipe.model_copy(update={"max_length": min(recipe.max_length, encoder.positions)})
-    choice = choose_by_rule(data_facts(data, tokenizer), encoder, _asked_method(overrides))
+    decided = set(parse_overrides(overrides))
+    if "steps" in decided:
+        decided.add("epochs")
+    facts = data_facts(data, tokenizer)
+    choice = choose_by_rule(facts, encoder, _asked_method(overrides), decided)
     say("a recipe that fits the data (--set KEY=VALUE changes any of it):")
     for reason in choice.reasons:
         say(f"  {reason}")

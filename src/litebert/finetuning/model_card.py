@@ -14,10 +14,9 @@ def finetuned_facts(
     """The facts of a finished run, and how a plain rival does beside it."""
     task, name = setup.task, setup.task.settings.name
     sizes = {f"{part} examples": f"{len(one.examples):,}" for part, one in setup.dev.items()}
-    chosen = f"Seed {best.seed} of {seeds}, chosen by {task.settings.metrics[0]} on dev, "
     return CardFacts(
         title=f"{name}, fine-tuned",
-        notes=[f"{chosen}at step {best.step:,} of {best.steps:,}; so dev scores flatter it a bit."],
+        notes=[_how_chosen(setup, best, seeds)],
         data={"training examples": f"{len(setup.train.examples):,}", **sizes},
         scores=_scores(best),
         baseline=None if baseline is None else f"Beside {baseline.name}, {baseline.verdict}.",
@@ -27,6 +26,14 @@ def finetuned_facts(
             "learning_rate": best.learning_rate,
         },
     )
+
+
+def _how_chosen(setup: RunSetup, best: RunResult, seeds: int) -> str:
+    place = f"Seed {best.seed} of {seeds}, step {best.step:,} of {best.steps:,}"
+    if seeds == 1 and setup.recipe.keep == "last":
+        return f"{place}: the last one, so nothing was chosen by its dev scores."
+    metric = setup.task.settings.metrics[0]
+    return f"{place}, chosen by {metric} on dev; so dev scores flatter it a bit."
 
 
 def _scores(best: RunResult) -> list[CardScore]:

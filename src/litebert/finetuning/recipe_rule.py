@@ -18,6 +18,7 @@ the rule against a grid; docs/log/fine-tuning.md says what of it was measured.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -93,14 +94,20 @@ FORMS: dict[Form, _FormRule] = {
 }
 
 
-def choose_by_rule(data: DataFacts, start: StartFacts, method: Method | None = None) -> Choice:
-    """The recipe for these examples and this encoder; `method` where the user has chosen it."""
+def choose_by_rule(
+    data: DataFacts, start: StartFacts, method: Method | None = None,
+    decided: Collection[str] = (),
+) -> Choice:  # fmt: skip
+    """The recipe for these examples and this encoder; `method` where the user has chosen it.
+
+    Settings that the user has `decided` are no choice of the rule, and need no reason.
+    """
     settings: dict[str, Any] = {}
     reasons: list[str] = []
     method = method or choose_method(data, start)
     for part in (*_training(data, start, method), _length(data, start)):
         settings |= part[0]
-        reasons += [part[1]] if part[1] else []
+        reasons += [part[1]] if part[1] and part[0].keys().isdisjoint(decided) else []
     if data.dev < ENOUGH_DEV:
         settings["keep"] = "last"
         reasons.append(

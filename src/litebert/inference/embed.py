@@ -99,6 +99,8 @@ def _texts(input: Texts, column: str | None, say: Say) -> list[str]:
         texts = read_lines(path)
         if not any(text.strip() for text in texts):
             raise FormatError(f"{path}: holds no text")
+        if blank := sum(not text.strip() for text in texts):
+            say(f"{path}: {blank:,} blank lines get vectors, too, so line N has vector N")
         return texts
     examples, _ = Classification.read_table(path, given, labelled=False, say=say)
     return [example.first for example in examples]

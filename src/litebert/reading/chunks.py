@@ -35,7 +35,7 @@ from litebert.reading.parquet import split_row_groups
 from litebert.reading.signatures import not_text
 from litebert.reading.sources import Source
 from litebert.reading.streams import Stream, is_plain_file, open_stream
-from litebert.reading.tables import parse_header
+from litebert.reading.tables import NO_HEADER, Header, parse_header
 
 CHUNK_BYTES = 16 * 2**20
 _HEAD = 4096
@@ -78,7 +78,7 @@ class Chunk:
     first_byte: int = 0  # of the decompressed text
     end_byte: int = 0
     text: bytes | None = None  # None: read it from the file
-    columns: tuple[str, ...] = ()  # of a CSV or TSV table
+    header: Header = NO_HEADER  # of a CSV or TSV table
     row_groups: tuple[int, ...] = ()  # of a Parquet file
     overlong: bool = False  # the last record goes on past the end, beyond the limit
     damage: str = ""  # why the last record is incomplete: the archive is damaged
@@ -119,7 +119,7 @@ def split_chunks(
         yield from _parquet_chunks(source, settings, chunk_bytes)
         return
     with _open(source, settings) as stream:
-        columns, lines = _start(source, settings, stream)
+        header, lines = _start(source, settings, stream)
         boundary = _BOUNDARIES[source.format]()
         keep = source.format == "json" or not is_plain_file(source.name)
         for number, span in enumerate(split_spans(stream, boundary, chunk_bytes, keep=keep)):
@@ -131,7 +131,7 @@ def split_chunks(
                 end_byte=span.stop,
                 text=span.text,
                 consumed=stream.consumed,
-                columns=columns,
+                header=header,
                 overlong=span.overlong,
                 damage=span.damage,
             )
@@ -149,19 +149,19 @@ def _open(source: Source, settings: ReadSettings) -> Stream:
     return Stream(source.name, None, json_items(stream)) if source.format == "json" else stream
 
 
-def _start(source: Source, settings: ReadSettings, stream: Stream) -> tuple[tuple[str, ...], int]:
-    """Check the first bytes, and go past the header of a table: its columns, and its lines."""
+def _start(source: Source, settings: ReadSettings, stream: Stream) -> tuple[Header, int]:
+    """Check the first bytes, and go past the header of a table, which has some lines."""
     if problem := not_text(stream.peek(_HEAD)):
         raise FormatError(f"{source.name}: {problem}")
     if source.format not in ("csv", "tsv") or stream.at_end():
-        return (), 0
+        return NO_HEADER, 0
     record = first_record(stream, _BOUNDARIES[source.format]())
     if record is None:
         raise FormatError(
             f"{source.name}, line 1: the header is longer than {BUFFER_BYTES // 2**20} MiB; "
             "the first line must name the columns"
         )
-    columns, headed = parse_header(source.name, record, source.format, settings.field)
-    if not headed:
+    header = parse_header(source.name, record, source.format, settings.field)
+    if not header.is_named:
         stream.put_back(record)
-    return columns, record.count(b"\n") if headed else 0
+    return header, record.count(b"\n") if header.is_named else 0

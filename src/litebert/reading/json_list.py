@@ -1,4 +1,4 @@
-"""A list of JSON objects as JSON lines: `[{"text": …}, …]`, also as the "data" of an object.
+"""A list of JSON objects or texts as JSON lines: `[{"text": …}, …]`, also as an object's "data".
 
 Items are found one after another, so that a list of any size is read in bounded memory, and a line
 number in a message is an item's number.
@@ -19,9 +19,9 @@ from litebert.reading.streams import Stream
 _PLAIN = r'"[^"\\]*"|-?[\d.eE+-]+|true|false|null'
 # The beginning of a list, perhaps within an object after a few plain values.
 _START = re.compile(
-    rf'\s*(?:\{{\s*(?:"[^"\\]*"\s*:\s*(?:{_PLAIN})\s*,\s*)*"data"\s*:\s*)?\[\s*(?=[{{\]])'
+    rf'\s*(?:\{{\s*(?:"[^"\\]*"\s*:\s*(?:{_PLAIN})\s*,\s*)*"data"\s*:\s*)?\[\s*(?=[{{"\]])'
 )
-_BETWEEN = re.compile(r"\s*(?:(,)\s*(?=\{)|(\]))")
+_BETWEEN = re.compile(r'\s*(?:(,)\s*(?=[{"])|(\]))')
 _read_item = json.JSONDecoder().raw_decode
 
 
@@ -37,7 +37,7 @@ def json_items(stream: Stream) -> Iterator[bytes]:
         start = text.match(_START)
         if start is None:
             raise FormatError(
-                f"{stream.name}: no list of JSON objects; one a line is --format jsonl"
+                f"{stream.name}: no list of JSON objects or texts; one a line is --format jsonl"
             )
         number, going = 1, not text.starts_with("]")
         while going:

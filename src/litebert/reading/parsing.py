@@ -13,7 +13,7 @@ from typing import Any
 from litebert.reading import boundaries
 from litebert.reading.markup import strip_markup
 from litebert.reading.parquet import BadCell
-from litebert.reading.tables import parse_row, quoted_list
+from litebert.reading.tables import Header, parse_row, quoted_list
 
 _read_json = json.JSONDecoder().raw_decode  # faster than json.loads on short lines
 _TITLE = re.compile(r'title="([^"]*)"')
@@ -58,7 +58,7 @@ def too_long(format: str) -> BadRecord:
     return BadRecord(f"{what} longer than {boundaries.LARGEST_RECORD:,} bytes", f"; {advice}")
 
 
-def parser(format: str, field: str, columns: tuple[str, ...]) -> Callable[[str], Document | None]:
+def parser(format: str, field: str, header: Header) -> Callable[[str], Document | None]:
     """The function that makes a document of a record's text."""
     match format:
         case "sentences":
@@ -68,7 +68,7 @@ def parser(format: str, field: str, columns: tuple[str, ...]) -> Callable[[str],
         case "wikiextractor":
             return _wiki_document
         case "csv" | "tsv":
-            return partial(_row_document, columns=columns, field=field, format=format)
+            return partial(_row_document, header=header, field=field, format=format)
         case _:
             return lambda record: document_of(record, field)
 
@@ -86,13 +86,18 @@ def _json_document(record: str, field: str) -> Document | None:
         raise BadRecord("not JSON", detail) from None
     except (ValueError, RecursionError):
         raise BadRecord("not JSON", " of any sane size (a number too long, or too deep)") from None
+    if isinstance(content, str):
+        return _whole_characters(record, document_of(content, field))
     if not isinstance(content, dict):
         raise BadRecord("not a JSON object", f" but {_kind(content)}; one a line is expected")
     if field not in content:
         raise BadRecord(
             f"no field {field!r}", f"; there are {quoted_list(content)} (choose with --field)"
         )
-    document = document_of(content[field], field)
+    return _whole_characters(record, document_of(content[field], field))
+
+
+def _whole_characters(record: str, document: Document | None) -> Document | None:
     if document is not None and holds_half_pair(record, document.sentences or document.text):
         raise BadRecord("half a surrogate pair", ", which is no character")
     return document
@@ -109,20 +114,20 @@ def holds_half_pair(source: str, content: Any) -> bool:
     return False
 
 
-def _row_document(
-    record: str, columns: tuple[str, ...], field: str, format: str
-) -> Document | None:
+def _row_document(record: str, header: Header, field: str, format: str) -> Document | None:
     record = record.removesuffix("\r")
     if not record.strip(" "):
         return None
-    values = parse_row(record, format)
+    values = parse_row(record, format, header.comma)
     if values is None:
         if record.count('"') % 2:
             raise BadRecord("a quote is left open", "; double a quote that is part of a field")
         raise BadRecord("a quote out of place", "; put the field in quotes and double those inside")
-    if len(values) != len(columns):
-        raise BadRecord("wrong number of fields", f": {len(values)}, the header {len(columns)}")
-    return document_of(values[columns.index(field)], field)
+    if len(values) != len(header.columns):
+        raise BadRecord(
+            "wrong number of fields", f": {len(values)}, the header {len(header.columns)}"
+        )
+    return document_of(values[header.columns.index(field)], field)
 
 
 def _wiki_document(record: str) -> Document | None:

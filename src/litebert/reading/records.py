@@ -61,7 +61,7 @@ def read_documents(chunk: Chunk, settings: ReadSettings, skipped: Skipped) -> It
         yield from _parquet_documents(chunk, settings, skipped)
         return
     chunk, text = _load(chunk)
-    parse = parser(chunk.source.format, settings.field, chunk.columns)
+    parse = parser(chunk.source.format, settings.field, chunk.header)
     strips = settings.strip_markup or chunk.source.format == "wikiextractor"
     for start, record in _complete_records(chunk, text):
         try:

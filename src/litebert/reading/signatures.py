@@ -45,7 +45,8 @@ def not_text(head: bytes) -> str:
     """Why a file that starts like this cannot be UTF-8 text; an empty answer if it can."""
     kind = looks_like(head)
     if kind.endswith(" text"):
-        return f"{kind}, not UTF-8; convert it with `iconv -t UTF-8`"
+        encoding = kind.removesuffix(" text")
+        return f"{kind}, not UTF-8; convert it with `iconv -f {encoding} -t UTF-8`"
     if kind:
         return f"not text: it looks like {kind}; give it the right extension, or leave it out"
     if (place := head.find(b"\0")) >= 0:

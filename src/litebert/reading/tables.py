@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, AnyStr
 
@@ -26,8 +27,20 @@ _QUOTED = re.compile(r'"[^"]*+"')
 _SEEN = 20  # records that tell what stands between fields
 
 
-def parse_header(name: str, record: bytes, format: str, field: str) -> tuple[tuple[str, ...], bool]:
-    """The names of a table's columns, and whether the record names them.
+@dataclass(frozen=True)
+class Header:
+    """A table's columns, and what stands between fields."""
+
+    columns: tuple[str, ...] = ()
+    comma: str = ","
+    is_named: bool = False  # the first record is their names, and no data
+
+
+NO_HEADER = Header()
+
+
+def parse_header(name: str, record: bytes, format: str, field: str) -> Header:
+    """The columns of a table by its first record.
 
     One must be the wanted field, by its name or its number from 0. If it is told by a number and
     the first record does not look like names (a number in it, or more than 40 characters), there is
@@ -39,17 +52,18 @@ def parse_header(name: str, record: bytes, format: str, field: str) -> tuple[tup
         raise FormatError(
             f"{name}, line 1 (byte {error.start}): not valid UTF-8; convert the file to UTF-8"
         ) from None
-    columns = parse_row(line, format)
+    comma = find_comma([line]) if format == "csv" else ","
+    columns = parse_row(line, format, comma)
     if columns is None:
         raise FormatError(
             f"{name}, line 1: the header has a quote inside a field, or one left open"
         )
     if field in columns or not field.isdigit():
-        return check_columns(name, columns, field), True
+        return Header(check_columns(name, columns, field), comma, is_named=True)
     numbers = [str(place) for place in range(len(columns))]
     check_columns(name, numbers, field)
     headed = all(len(one) <= LONGEST_NAME and not _is_number(one) for one in columns)
-    return tuple(numbers), headed
+    return Header(tuple(numbers), comma, is_named=headed)
 
 
 def _is_number(text: str) -> bool:
@@ -94,13 +108,18 @@ def csv_records(text: AnyStr) -> Iterator[tuple[int, AnyStr]]:
 
 
 def find_comma(records: Iterable[str]) -> str:
-    """What stands between the fields of CSV records: a comma, unless the first has none.
+    """What stands between the fields of CSV records: a comma, or a semicolon.
 
-    Then a semicolon, if the first has some and half of the others just as many.
+    A semicolon, if the first record has some and half of the others just as many, and commas are
+    not as regular.
     """
     first, *others = [_QUOTED.sub("", record) for record in islice(records, _SEEN)]
-    alike = sum(other.count(";") == first.count(";") for other in others)
-    return ";" if ";" in first and "," not in first and 2 * alike >= len(others) else ","
+
+    def regular(mark: str) -> bool:
+        alike = sum(other.count(mark) == first.count(mark) for other in others)
+        return mark in first and 2 * alike >= len(others)
+
+    return ";" if regular(";") and not regular(",") else ","
 
 
 def parse_row(record: str, format: str, comma: str = ",") -> list[str] | None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -150,9 +151,17 @@ def _open_own(kind: type[Task], source: DataSource, say: Say) -> TaskData:
     if dev_file is None:
         examples, dev = hold_out(kind, examples, HELD_OUT)
         count = len(dev) + len(examples)
-        say(f"{train}: {len(dev):,} of {count:,} examples are held out as dev")
+        copies = count - len({kind.key_of(example) for example in (*examples, *dev)})
+        together = f"; {copies:,} are copies, and stay with theirs" if copies else ""
+        say(f"{train}: {len(dev):,} of {count:,} examples are held out as dev{together}")
     else:
         dev = read(dev_file)
+        known = {kind.key_of(example) for example in examples}
+        if both := sum(kind.key_of(example) in known for example in dev):
+            say(
+                f"warning: {both:,} of {len(dev):,} dev examples are also in train, so scores on "
+                "dev are too good; `litebert inspect` says which"
+            )
     settings = kind.settings_for(examples, train)
     _check_dev(kind(settings), dev, dev_file or train)
     return TaskData(settings, examples, {"dev": dev})
@@ -163,15 +172,26 @@ def hold_out(
 ) -> tuple[Examples, Examples]:
     """Train and dev, by a fixed shuffle; both have something in them.
 
-    An example whose label occurs nowhere else is not held out: it could not be learned then.
+    Where an example has one label, labels are as frequent in one as in the other. Copies of a text
+    stay together: what was learned by heart is no evidence. An example whose label occurs nowhere
+    else is not held out: it could not be learned then.
     """
-    order = list(range(len(examples)))
-    random.Random(0).shuffle(order)
     count = max(1, round(fraction * len(examples)))
-    if count >= len(examples):
-        raise SettingsError("one example is too few: some are held out to evaluate on")
-    held = set(order[:count])
-    known = {label for i in order[count:] for label in kind.labels_of(examples[i])}
+    copies: dict[Hashable, list[int]] = {}
+    for i in _in_turn(kind, examples):
+        copies.setdefault(kind.key_of(examples[i]), []).append(i)
+    if len(copies) < 2:
+        raise SettingsError(
+            "one example is too few (copies of a text are one): some are held out to evaluate on"
+        )
+    held: set[int] = set()
+    for places in copies.values():
+        if len(held) + len(places) <= count:
+            held.update(places)
+    held = held or set(min(copies.values(), key=len))
+    known = {
+        label for i, one in enumerate(examples) if i not in held for label in kind.labels_of(one)
+    }
     held -= {i for i in held if not known.issuperset(kind.labels_of(examples[i]))}
     if not held:
         raise SettingsError("every label occurs once; give examples to evaluate on with --dev")
@@ -179,6 +199,20 @@ def hold_out(
         [example for i, example in enumerate(examples) if i not in held],
         [example for i, example in enumerate(examples) if i in held],
     )
+
+
+def _in_turn(kind: type[Task], examples: Sequence[Any]) -> list[int]:
+    """Places in a fixed random order in which labels take turns, as often as they occur."""
+    order = list(range(len(examples)))
+    random.Random(0).shuffle(order)
+    labels = [kind.labels_of(example) for example in examples]
+    if any(len(some) > 1 for some in labels):  # of words
+        return order
+    totals, seen, turn = Counter(labels), Counter[tuple[str, ...]](), dict[int, float]()
+    for i in order:
+        turn[i] = (seen[labels[i]] + 0.5) / totals[labels[i]]
+        seen[labels[i]] += 1
+    return sorted(order, key=lambda i: turn[i])
 
 
 # ------------------------------------------------------------- examples that do not fit a model

@@ -99,6 +99,12 @@ class ReadsExamples(Protocol[E]):
 
     @classmethod
     def _good_rows(cls, table: Table, refused: list[str], *, labelled: bool) -> Table:
+        try:
+            cls.from_table(table, labelled=labelled, say=quiet)
+        except FormatError:
+            pass
+        else:
+            return table  # a row may be understood by the others only
         good = []
         for row in table.rows:
             try:
@@ -121,7 +127,8 @@ class ReadsExamples(Protocol[E]):
             table, source.columns, labelled=labelled, say=say, refused=source.refused
         )
         names = cls.known_names(table.columns, source.columns)
-        guessed = columns.without(*source.columns.columns).among(names)
+        plain = [role for role, of in columns.columns.items() if of == (role,)]
+        guessed = columns.without(*source.columns.columns, *plain).among(names)
         if guessed.columns and not table.headerless and not table.is_plain:
             say(
                 f"{path}: columns guessed by their names: {guessed.listed()} "

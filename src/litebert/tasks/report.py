@@ -9,7 +9,7 @@ comes from it: `inputs_of`, `answers_of` and `counted_of` (tasks/task.py).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -41,6 +41,7 @@ class PartReport:
     refused_at: list[str]  # the first of them
     answers: dict[str, int]  # how often each occurs; the most frequent ones
     kinds_of_answers: int
+    answered: int  # all answers together
     repeated: int  # examples whose inputs occurred before
     conflicts: list[str]  # inputs that occur with different answers: where
     marked: int  # examples with wiki or HTML markup
@@ -85,18 +86,19 @@ def report_on(
     reports = {name: _part(kind, part, tokenizer, max_length) for name, part in parts.items()}
     shared, only_in_dev = list[str](), list[str]()
     if dev is not None:
-        known = {_key(kind, example) for example in train.examples}
-        shared = [_where(e) for e in dev.examples if _key(kind, e) in known]
+        known = {kind.key_of(example) for example in train.examples}
+        shared = [_where(e) for e in dev.examples if kind.key_of(e) in known]
         labels = {label for example in train.examples for label in kind.labels_of(example)}
         asked = {label for example in dev.examples for label in kind.labels_of(example)}
         only_in_dev = sorted(asked - labels)
     report = DataReport(kind.kind, max_length, reports, len(shared), shared[:SHOWN], only_in_dev)
     report.warnings.extend(_warnings(report))
+    report.warnings.extend(_label_warnings(kind, train.examples))
     return report
 
 
 def _part(kind: type[Task], part: Part, tokenizer: Tokenizer | None, max_length: int) -> PartReport:
-    texts = [" ".join(_texts(kind, example)) for example in part.examples]
+    texts = [" ".join(kind.texts_of(example)) for example in part.examples]
     answers = Counter(a for example in part.examples for a in kind.counted_of(example))
     markup = count_markup(texts)
     lengths, unknown, fraction = _lengths(texts, tokenizer)
@@ -109,6 +111,7 @@ def _part(kind: type[Task], part: Part, tokenizer: Tokenizer | None, max_length:
         refused_at=list(part.refused[:SHOWN]),
         answers=dict(answers.most_common(MOST_ANSWERS)),
         kinds_of_answers=len(answers),
+        answered=answers.total(),
         repeated=repeated,
         conflicts=conflicts,
         marked=markup.marked,
@@ -124,16 +127,6 @@ def _part(kind: type[Task], part: Part, tokenizer: Tokenizer | None, max_length:
     )  # fmt: skip
 
 
-def _texts(kind: type[Task], example: Any) -> list[str]:
-    values = kind.inputs_of(example).values()
-    return [value if isinstance(value, str) else " ".join(value) for value in values]
-
-
-def _key(kind: type[Task], example: Any) -> tuple[str, ...]:
-    """What makes two examples the same to a reader: their texts, whatever case and spaces."""
-    return tuple(" ".join(text.casefold().split()) for text in _texts(kind, example))
-
-
 def _where(example: Any) -> str:
     return example.where.rpartition("/")[2] or f"example {example.id}"
 
@@ -143,7 +136,7 @@ def _repetitions(kind: type[Task], examples: Sequence[Any]) -> tuple[int, list[s
     first: dict[tuple[str, ...], Any] = {}
     repeated, conflicts = 0, list[str]()
     for example in examples:
-        before = first.setdefault(_key(kind, example), example)
+        before = first.setdefault(kind.key_of(example), example)
         if before is example:
             continue
         repeated += 1
@@ -169,6 +162,19 @@ def _lengths(
     lengths = [len(ids) + 2 for ids in encoded]
     fraction = sum(counts) / max(sum(map(len, encoded)), 1)
     return lengths, [word for word, _ in words.most_common(10)], fraction
+
+
+def _label_warnings(kind: type[Task], examples: Sequence[Any]) -> Iterator[str]:
+    labels = sorted({label for example in examples for label in kind.labels_of(example)})
+    if len(labels) == 1:
+        yield f"train: {labels[0]!r} is the only label, so there is nothing to learn"
+    alike: dict[str, list[str]] = {}
+    for label in labels:
+        alike.setdefault(label.casefold(), []).append(label)
+    for some in alike.values():
+        if len(some) > 1:
+            listed = " and ".join(map(repr, some[:SHOWN]))
+            yield f"train: {listed} are different labels; write them alike if they are one"
 
 
 def _warnings(report: DataReport) -> Iterator[str]:
@@ -211,12 +217,14 @@ def _part_warnings(name: str, part: PartReport, max_length: int) -> Iterator[str
 
 
 def _answer_warnings(name: str, part: PartReport) -> Iterator[str]:
-    total = sum(part.answers.values())
-    if not total or part.kinds_of_answers > MOST_ANSWERS:
+    if not part.answered:
         return
     best, most = next(iter(part.answers.items()))
-    if most > ONE_SIDED * total and part.kinds_of_answers > 1:
-        yield f"{name}: always saying {best!r} is {most / total:.1%} correct; look at F1 instead"
+    if most > ONE_SIDED * part.answered and part.kinds_of_answers > 1:
+        correct = most / part.answered
+        yield f"{name}: always saying {best!r} is {correct:.1%} correct; look at F1 instead"
+    if part.kinds_of_answers > MOST_ANSWERS:
+        return
     rare = [answer for answer, count in part.answers.items() if count < FEW]
     if rare and name == "train":
         yield f"{name}: fewer than {FEW} of {', '.join(map(repr, rare[:5]))}, which teach little"
@@ -234,7 +242,7 @@ def show_data(report: DataReport) -> Group:
         )
         for label, value in _facts(part, report.max_length).items():
             facts.add_row(label, Text(value))
-        shown += [facts, _bars(part.answers, part.kinds_of_answers)]
+        shown += [facts, _bars(part)]
     lines = [Text(f"! {warning}") for warning in report.warnings]
     return Group(*shown, Text(""), *(lines or [Text("nothing conspicuous")]))
 
@@ -256,12 +264,12 @@ def _facts(part: PartReport, max_length: int) -> dict[str, str]:
     return {name: value for name, value in rows.items() if value}
 
 
-def _bars(answers: Mapping[str, int], kinds: int) -> Table:
+def _bars(part: PartReport) -> Table:
     table = Table(show_header=False, box=None)
-    largest, total = max(answers.values(), default=1), sum(answers.values())
-    for answer, count in answers.items():
+    largest = max(part.answers.values(), default=1)
+    for answer, count in part.answers.items():
         bar = "█" * round(40 * count / largest)
-        table.add_row(Text(answer), f"{count:,}", f"{count / total:.1%}", bar)
-    if kinds > len(answers):
-        table.add_row(f"and {kinds - len(answers):,} more", "", "", "")
+        table.add_row(Text(answer), f"{count:,}", f"{count / part.answered:.1%}", bar)
+    if (more := part.kinds_of_answers - len(part.answers)) > 0:
+        table.add_row(f"and {more:,} more", "", "", "")
     return table

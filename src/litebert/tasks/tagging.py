@@ -13,7 +13,7 @@ import numpy as np
 from torch import Tensor
 
 from litebert.base.batches import Batch
-from litebert.base.errors import SettingsError
+from litebert.base.errors import FormatError, SettingsError
 from litebert.base.intervals import Interval, bootstrap_sums
 from litebert.base.ragged import IntArray
 from litebert.model.inputs import Inputs
@@ -164,6 +164,12 @@ class Tagging(Task[TaskSettings, TaggedExample, TagsPrediction]):
         """All tags, the one for nothing first; if they are of entities, these are scored."""
         found = {tag for example in examples for tag in example.tags or ()}
         labels = tuple(sorted(found, key=lambda tag: (tag != OUTSIDE, tag)))
+        if len(labels) == 1:
+            raise FormatError(
+                f"{path}: every word has the tag {labels[0]!r}, so there is nothing to learn; if "
+                "other columns hold words and tags, name them by their numbers from 0: --column "
+                "words=1 --column tags=3"
+            )
         metrics = ("entity_f1", "accuracy") if are_entities(labels) else ("accuracy",)
         return TaskSettings(name=cls.kind, kind=cls.kind, metrics=metrics, labels=labels)
 

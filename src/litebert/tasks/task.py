@@ -148,6 +148,17 @@ class Task(Objective, ReadsExamples[E], Protocol[S, E, P]):
         known = ((name, getattr(example, name)) for name in vars(example))
         return {n: value for n, value in known if n not in ("id", "where") and type(value) is str}
 
+    @classmethod
+    def texts_of(cls, example: E) -> list[str]:
+        """What is asked, a text each."""
+        values = cls.inputs_of(example).values()
+        return [value if isinstance(value, str) else " ".join(value) for value in values]
+
+    @classmethod
+    def key_of(cls, example: E) -> tuple[str, ...]:
+        """What makes two examples the same to a reader: their texts, whatever case and spaces."""
+        return tuple(" ".join(text.casefold().split()) for text in cls.texts_of(example))
+
     @staticmethod
     def is_labelled(example: E) -> bool:
         """Whether an example says what is to be predicted."""

@@ -70,7 +70,7 @@ class Row:
         label = self.name(role)
         if label is None and needed:
             raise FormatError(f"{self.place(role)} is empty; every row needs its {role}")
-        return label
+        return None if label is None else label.strip()
 
     def place(self, role: str) -> str:
         """Row and column, for messages."""
@@ -182,7 +182,12 @@ def _separated(
     found = [(before, line.removesuffix("\r")) for before, line in lines if line.strip(" \r")]
     if not found:
         return Table(path, (), [])
-    comma = find_comma(line for _, line in found)
+    comma = _told_comma(found[0][1]) if format == "csv" else None
+    if comma is not None:  # a line that spreadsheets write for each other
+        found = found[1:]
+    if not found:
+        return Table(path, (), [])
+    comma = comma or find_comma(line for _, line in found)
     if format == "csv" and comma != ",":
         say(f"{path}: semicolons stand between its fields")
     places = [f"{path}, line {before + 1:,}" for before, _ in found]
@@ -200,6 +205,11 @@ def _separated(
         for where, fields in list(zip(places, records, strict=True))[int(headed) :]
     ]
     return Table(path, tuple(names), rows, headerless=not headed)
+
+
+def _told_comma(line: str) -> str | None:
+    """What the line `sep=;` says, where a file begins with it."""
+    return line[4] if line.lower() in ("sep=;", "sep=,") else None
 
 
 def _numbers(fields: Sequence[str]) -> list[str]:
@@ -230,7 +240,7 @@ def _refuse_twins(names: list[str], where: str) -> None:
 
 
 def _json(path: str, text: str) -> Table:
-    """A JSON object a line; or one list, of objects or texts, perhaps as an object's "data"."""
+    """A JSON object or text a line; or one list of these, perhaps as an object's "data"."""
     if (items := _listed(path, text)) is not None:
         places = [f"{path}, item {number:,}" for number in range(1, len(items) + 1)]
         texts = bool(items) and all(type(one) is str for one in items)  # texts and nothing else
@@ -240,11 +250,17 @@ def _json(path: str, text: str) -> Table:
         ]
     else:
         rows = [
-            Row(where, parse_object(line, where, numbers_as_text=True))
+            _json_row(line.strip(), f"{path}, line {number:,}")
             for number, line in enumerate(text.split("\n"), 1)
-            if line.strip() and (where := f"{path}, line {number:,}")
+            if line.strip()
         ]
     return Table(path, tuple(dict.fromkeys(key for row in rows for key in row.values)), rows)
+
+
+def _json_row(line: str, where: str) -> Row:
+    if line.startswith('"'):
+        return Row(where, {TEXT: as_kind(parse_json(line, where), str, where)})
+    return Row(where, parse_object(line, where, numbers_as_text=True))
 
 
 def _listed(path: str, text: str) -> list[Any] | None:
