@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from litebert.base.batches import pad
 from litebert.base.settings import Settings
 from litebert.finetuning.finetune import finetune, finetune_examples
 from litebert.finetuning.recipe import FOLDER, load_recipe
+from litebert.finetuning.runs import new_model
 from litebert.inference.evaluate import evaluate_task
 from litebert.inference.model_folder import open_tokenizer, task_of
 from litebert.inference.predict import predict
@@ -23,6 +26,7 @@ from litebert.model.model import Model
 from litebert.tasks.classification import LabelPrediction
 from litebert.tasks.data import TaskData
 from litebert.tasks.featurize import make_features
+from litebert.tasks.registry import build_task
 from tests.tasks.small import TASKS, TWO, recipe, sentence, write_start
 
 
@@ -93,6 +97,48 @@ def test_transformers_says_the_same(name: str, start: Path, tmp_path: Path) -> N
     np.testing.assert_allclose(got, expected.numpy(), atol=1e-5)
     if wanted.labels:
         assert theirs.config.id2label == dict(enumerate(wanted.labels))
+
+
+@pytest.mark.parametrize("exits", [False, True])
+def test_numbers_are_learned_whatever_their_size(exits: bool, start: Path, tmp_path: Path) -> None:
+    """Years and thousandths go as numbers around 0 do; the saved head speaks in their units."""
+    wanted, examples, _ = TASKS["regress"]
+    learned = {}
+    for name, mean, deviation in (
+        ("plain", 0.0, 1.0),
+        ("years", 1900.0, 40.0),
+        ("thin", 0.0, 1e-3),
+    ):
+        moved = [replace(one, label=mean + deviation * float(one.label)) for one in examples]
+        data, out = TaskData(wanted, moved, {"dev": moved}), tmp_path / name
+        how = recipe("regress", 20).model_copy(update={"exits": exits})
+        finetune_examples(Model.load(start), start, data, how, out)
+        model = Model.load(out / "model")
+        task = task_of(model, out)
+        assert (task.settings.label_mean, task.settings.label_deviation) == (0.0, 1.0)
+        features = make_features(task, examples, open_tokenizer(out / "model"), out / "model")
+        answers = predict_examples(task, model, examples, features)
+        learned[name] = [(answer.value - mean) / deviation for answer in answers]
+    assert np.std(learned["plain"]) > 0.1
+    for name in ("years", "thin"):
+        np.testing.assert_allclose(learned[name], learned["plain"], atol=2e-2)
+
+
+def test_a_head_is_lent_its_units(start: Path) -> None:
+    task = build_task(
+        TASKS["regress"][0].model_copy(update={"label_mean": 3.0, "label_deviation": 2.0})
+    )
+    model = new_model(Model.load(start), task, recipe("regress"), 1)
+    layer: Any = model.head(task.head).dense
+    before = layer.weight.clone(), layer.bias.clone()
+    with task.own_units(model):
+        torch.testing.assert_close(layer.weight, 2 * before[0])
+        torch.testing.assert_close(layer.bias, 2 * before[1] + 3)
+    assert torch.equal(layer.weight, before[0])
+    assert torch.equal(layer.bias, before[1])
+    outputs, answers = torch.tensor([[1.0], [0.0]]), torch.tensor([5.0, torch.nan])
+    assert task.loss(outputs, answers).loss == 0.0  # 5 is one deviation above 3
+    assert task.soft_loss(outputs, torch.tensor([[5.0], [3.0]]), 1.0) == 0.0
 
 
 def test_own_file_seeds_predictions_and_votes(start: Path, tmp_path: Path) -> None:

@@ -305,9 +305,13 @@ class _Run:
 
     def _evaluate(self, loop: TrainingLoop) -> Evaluation:
         """Scores on dev; the best model is kept, or the last."""
-        task, recipe = self.setup.task, self.setup.recipe
-        if recipe.fits_head:
+        if self.setup.recipe.fits_head:
             self._fit_head()
+        with self.setup.task.own_units(self.model):
+            return self._evaluate_now(loop)
+
+    def _evaluate_now(self, loop: TrainingLoop) -> Evaluation:
+        task, recipe = self.setup.task, self.setup.recipe
         scores: dict[str, Scores] = {}
         answers: list[list[Any]] = []
         all_alike = False

@@ -21,6 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from litebert.base.runtime import without_autocast
 from litebert.model.config import EncoderConfig
 from litebert.model.dropout import dropout
 from litebert.model.efficient import activate, sampled_vocabulary_loss, vocabulary_loss
@@ -194,7 +195,9 @@ class TokenClassificationHead(Head):
         self.dense = nn.Linear(inputs * config.hidden_size, outputs)
 
     def forward(self, state: State) -> Tensor:
-        return self.dense(dropout(self.features(state), self.dropout if self.training else 0.0))
+        x = dropout(self.features(state), self.dropout if self.training else 0.0)
+        with without_autocast(x.device):  # bf16 would tell 1,900 from 1,908 at best
+            return self.dense(x.to(self.dense.weight.dtype))
 
     def features(self, state: State) -> Tensor:
         return state.x_NH

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -17,13 +18,14 @@ from torch import Tensor
 
 from litebert.base.batches import Batch
 from litebert.base.errors import FormatError
+from litebert.model.heads import EXITS
 from litebert.model.model import Model
 from litebert.tasks.features import Features
 from litebert.tasks.metrics.correlation import CORRELATION_METRICS
 from litebert.tasks.readers.column_mapping import ID, ColumnMapping, Role, candidates
 from litebert.tasks.readers.rows import Row
 from litebert.tasks.readers.text_file import Say
-from litebert.tasks.task import Prediction, Term
+from litebert.tasks.task import Prediction, Scores, Term
 from litebert.tasks.texts import (
     LABEL,
     PAIR,
@@ -112,28 +114,60 @@ class Regression(TextTask[ValuePrediction]):
 
     def loss(self, outputs: Tensor, answers: Tensor) -> Term:
         """The squared error."""
-        values = outputs.squeeze(-1)
+        values, answers = outputs.squeeze(-1), self._standardized(answers)
         # Those without an answer count as correct; choosing the others would wait for a GPU.
         answers = torch.where(answers.isfinite(), answers, values.detach())
         return Term(F.mse_loss(values, answers, reduction="sum"))
 
     def soft_loss(self, outputs: Tensor, taught: Tensor, temperature: float) -> Tensor:
         """The squared error; a number has no temperature."""
-        return F.mse_loss(outputs, taught, reduction="sum")
+        return F.mse_loss(outputs, self._standardized(taught), reduction="sum")
+
+    def _standardized(self, numbers: Tensor) -> Tensor:
+        return (numbers - self.settings.label_mean) / self.settings.label_deviation
+
+    @contextmanager
+    def own_units(self, model: Model) -> Iterator[None]:
+        """The mean and the deviation of the numbers, folded into the head's last layer."""
+        layers = [model.head(self.head).dense]
+        if model.has_exits(self.head):
+            layers += [head.dense for head in model.heads[self.head + EXITS].depths]
+        before = [(layer.weight.clone(), layer.bias.clone()) for layer in layers]
+        try:
+            with torch.no_grad():
+                for layer in layers:
+                    layer.weight.mul_(self.settings.label_deviation)
+                    layer.bias.mul_(self.settings.label_deviation).add_(self.settings.label_mean)
+            yield
+        finally:
+            with torch.no_grad():
+                for layer, (weight, bias) in zip(layers, before, strict=True):
+                    layer.weight.copy_(weight)
+                    layer.bias.copy_(bias)
+
+    def calibrated(self, scores: Scores) -> TextSettings:
+        """A saved head answers in the numbers' own units."""
+        return self.settings.model_copy(update={"label_mean": 0.0, "label_deviation": 1.0})
 
     def plain_rows(self, train: Examples, examples: Examples) -> NDArray[np.floating]:
         values = list(map(self.target_of, train))
         return tfidf_values(both_texts(train), values, both_texts(examples))[:, None]
 
     def chance_loss(self, features: Features) -> float:
-        return float(np.var(features.batch.labels[:: features.batch.group_size]))
+        labels = features.batch.labels[:: features.batch.group_size]
+        return float(np.var(labels)) / self.settings.label_deviation**2
 
     def configured(self, recipe: Mapping[str, Any], train: Examples, say: Say) -> Self:
-        """With exits, numbers are the same answer where they differ by little of their spread."""
-        if recipe.get("exits"):
-            spread = float(np.std([self.target_of(example) for example in train]))
-            recipe = {**recipe, "exit_tolerance": TOLERANCE * spread}
-        return super().configured(recipe, train, say)
+        """Numbers are learned in deviations from their mean, whatever their size.
+
+        With exits, they are the same answer where they differ by little of their spread.
+        """
+        numbers = [self.target_of(example) for example in train if example.label is not None]
+        spread = float(np.std(numbers)) if numbers else 0.0
+        known = {"exit_tolerance": TOLERANCE * spread} if recipe.get("exits") else {}
+        if spread > 0:
+            known |= {"label_mean": float(np.mean(numbers)), "label_deviation": spread}
+        return super().configured({**recipe, **known}, train, say)
 
     def agree(self, one: NDArray[np.floating], other: NDArray[np.floating]) -> bool:
         return abs(float(one[0] - other[0])) <= self.settings.exit_tolerance

@@ -9,7 +9,8 @@ A method with a body here is what most kinds do; a kind inherits it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
@@ -331,6 +332,11 @@ class Task(Objective, ReadsExamples[E], Protocol[S, E, P]):
     def details(self, examples: Sequence[E], predictions: Sequence[P]) -> dict[str, Any]:
         """More than scores, as plain values for a report: tables of labels."""
         return {}
+
+    @contextmanager
+    def own_units(self, model: Model) -> Iterator[None]:
+        """While it lasts, a model that is being trained answers in the units of the labels."""
+        yield
 
     def calibrated(self, scores: Scores) -> S:
         """The settings to keep beside a model that was given these scores on dev."""

@@ -72,6 +72,12 @@ class TextSettings(TaskSettings):
     bi_encoder: bool = Field(
         default=False, description="each text of a pair is read by itself, and their means compared"
     )
+    label_mean: float = Field(
+        default=0.0, description="of the numbers to learn: while it is trained, a head answers"
+    )
+    label_deviation: float = Field(
+        default=1.0, gt=0, description="in deviations from this mean; a saved one in their units"
+    )
     exit_tolerance: float = Field(
         default=0.0, ge=0, description="with exits: numbers so near each other are the same answer"
     )
