@@ -13,6 +13,7 @@ import torch
 import transformers
 
 from litebert.base.batches import pad
+from litebert.base.errors import FormatError
 from litebert.base.settings import Settings
 from litebert.finetuning.finetune import finetune, finetune_examples
 from litebert.finetuning.recipe import FOLDER, load_recipe
@@ -122,6 +123,18 @@ def test_numbers_are_learned_whatever_their_size(exits: bool, start: Path, tmp_p
     assert np.std(learned["plain"]) > 0.1
     for name in ("years", "thin"):
         np.testing.assert_allclose(learned[name], learned["plain"], atol=2e-2)
+
+
+def test_a_model_of_pairs_is_not_asked_of_lone_texts(start: Path, tmp_path: Path) -> None:
+    rows = [f"{sentence(i)}\t{sentence(i + 1)}\t{i % 5}" for i in range(20)]
+    (tmp_path / "mine.tsv").write_text("text_a\ttext_b\tlabel\n" + "\n".join(rows) + "\n")
+    finetune(start, "regress", tmp_path / "out", train=tmp_path / "mine.tsv", baseline=False,
+             overrides=["steps=2", "max_length=16", "evaluations=1"])  # fmt: skip
+    (tmp_path / "new.csv").write_text("text,label\nw1q,1\n")
+    for ask in (lambda: predict([tmp_path / "out"], tmp_path / "new.csv"),
+                lambda: evaluate_task([tmp_path / "out"], tmp_path / "new.csv")):  # fmt: skip
+        with pytest.raises(FormatError, match="line 2: one text; the model was trained on pairs"):
+            ask()
 
 
 def test_a_head_is_lent_its_units(start: Path) -> None:

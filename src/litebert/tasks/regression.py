@@ -18,7 +18,6 @@ from torch import Tensor
 
 from litebert.base.batches import Batch
 from litebert.base.errors import FormatError
-from litebert.model.heads import EXITS
 from litebert.model.model import Model
 from litebert.tasks.features import Features
 from litebert.tasks.metrics.correlation import CORRELATION_METRICS
@@ -101,6 +100,13 @@ class Regression(TextTask[ValuePrediction]):
             max_length=model.config.longest_sequence,
         )  # fmt: skip
 
+    def problem_of(self, example: TextExample) -> str | None:
+        is_pair = example.second is not None
+        if self.settings.pairs in (None, is_pair):
+            return None
+        told, wanted = ("a pair", "lone texts") if is_pair else ("one text", "pairs")
+        return f"{told}; the model was trained on {wanted} (--column says what is what)"
+
     @classmethod
     def counted_of(cls, example: TextExample) -> tuple[str, ...]:
         """The nearest whole number, which makes a histogram of small scores."""
@@ -129,9 +135,9 @@ class Regression(TextTask[ValuePrediction]):
     @contextmanager
     def own_units(self, model: Model) -> Iterator[None]:
         """The mean and the deviation of the numbers, folded into the head's last layer."""
-        layers = [model.head(self.head).dense]
-        if model.has_exits(self.head):
-            layers += [head.dense for head in model.heads[self.head + EXITS].depths]
+        deepest = model.config.num_hidden_layers
+        first = 1 if model.has_exits(self.head) else deepest
+        layers = [model.head(self.head, depth).dense for depth in range(first, deepest + 1)]
         before = [(layer.weight.clone(), layer.bias.clone()) for layer in layers]
         try:
             with torch.no_grad():
@@ -164,7 +170,9 @@ class Regression(TextTask[ValuePrediction]):
         """
         numbers = [self.target_of(example) for example in train if example.label is not None]
         spread = float(np.std(numbers)) if numbers else 0.0
-        known = {"exit_tolerance": TOLERANCE * spread} if recipe.get("exits") else {}
+        known: dict[str, Any] = {"pairs": train[0].second is not None}
+        if recipe.get("exits"):
+            known["exit_tolerance"] = TOLERANCE * spread
         if spread > 0:
             known |= {"label_mean": float(np.mean(numbers)), "label_deviation": spread}
         return super().configured({**recipe, **known}, train, say)

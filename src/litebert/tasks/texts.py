@@ -72,6 +72,9 @@ class TextSettings(TaskSettings):
     bi_encoder: bool = Field(
         default=False, description="each text of a pair is read by itself, and their means compared"
     )
+    pairs: bool | None = Field(
+        default=None, description="numbers of pairs, or of lone texts; none: of what is asked"
+    )
     label_mean: float = Field(
         default=0.0, description="of the numbers to learn: while it is trained, a head answers"
     )
