@@ -6,8 +6,8 @@ that asks about depth keeps its depths as they are, up to the deepest a scale al
 about the batch size keeps their ratios; one that asks about dropout keeps it.
 
 Shrunk: H (and E, I and the heads with it), L, the length of sequences, the batch, the tokens. The
-vocabulary is the corpus's. Dropout is off, as no text is read twice. GELU is the exact one for
-all: on CPUs the tanh form of some papers' code takes several times as long. AdamW with one warmup and
+vocabulary is the corpus's. Dropout is off, as no text is read twice. GELU is the exact one for all:
+on CPUs the tanh form of some papers' code takes several times as long. AdamW with one warmup and
 linear decay stands for every paper's optimizer, because LAMB's batches of thousands do not fit;
 each row chooses its learning rate by a small sweep that is counted in its budget. All rows begin
 from values counted from the corpus (`initialization = "corpus_tokens"`): from the paper's random
