@@ -51,7 +51,7 @@ def build_task_files(folder: Path) -> None:
     questions = [
         {
             "id": str(i),
-            "question": "who?",
+            "question": f"who {i}?",
             "answers": [answer][i % 2 :],
             "is_impossible": i % 2 == 1,
         }
@@ -60,9 +60,9 @@ def build_task_files(folder: Path) -> None:
     context = {"context": "the cat sat on a mat", "qas": questions}
     squad = {"version": "v2.0", "data": [{"title": "t", "paragraphs": [context]}]}
     write_json(folder / "squad.json", squad)
-    (folder / "words.txt").write_text("the O\ncat B-x\nsat I-x\n\n" * 6)
+    (folder / "words.txt").write_text("".join(f"the O\ncat{i} B-x\nsat I-x\n\n" for i in range(6)))
     choice = [
-        {"context": "c", "question": "q", "options": ["a", "b", "c"], "answer": i % 3}
+        {"context": f"c {i}", "question": "q", "options": ["a", "b", "c"], "answer": i % 3}
         for i in range(6)
     ]
     lines = "".join(json_text(row).replace("\n", " ") + "\n" for row in choice)

@@ -170,7 +170,7 @@ class Regression(TextTask[ValuePrediction]):
         """
         numbers = [self.target_of(example) for example in train if example.label is not None]
         spread = float(np.std(numbers)) if numbers else 0.0
-        known: dict[str, Any] = {"pairs": train[0].second is not None}
+        known: dict[str, Any] = {"pairs": any(example.second is not None for example in train)}
         if recipe.get("exits"):
             known["exit_tolerance"] = TOLERANCE * spread
         if spread > 0:
