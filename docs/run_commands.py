@@ -112,6 +112,9 @@ def _write_files(place: Path) -> None:
     if (place / "run").is_dir():  # stands for a teacher, and for a folder of transformers
         for name in ("minilm", "path/to/huggingface-folder"):
             shutil.copytree(place / "run" / "model", place / name)
+        config = place / "path/to/huggingface-folder" / "config.json"  # theirs have this GELU
+        config.write_text(config.read_text().replace('"gelu"', '"gelu_new"'))
+        (config.parent / "manifest.json").unlink()
     (place / "runs").mkdir()
 
 

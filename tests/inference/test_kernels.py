@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from litebert.base.runtime import has_fast_bf16
+from litebert.base.runtime import has_fast_bf16, kernel_rows
 from litebert.inference.kernels import (
     MANY_PRODUCTS,
     byte_range,
     channel_scales,
     first_padded,
-    grid,
     has_vnni,
     int8_libraries,
     packer,
@@ -203,7 +202,7 @@ def test_bytes_hold_every_value_and_zero(values: list[float], levels: int) -> No
 
 @pytest.mark.skipif(len(ENGINES) < 2, reason="torch has one library for int8 here")
 def test_rows_that_are_added_change_no_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch between two sizes of the grid, against the same without the rows that fill it up."""
+    """A batch between two sizes of kernels, against the same without the rows that fill it up."""
     monkeypatch.setattr("litebert.inference.kernels.int8_libraries", lambda device: ENGINES)
     config = EncoderConfig(
         vocab_size=60, embedding_size=16, hidden_size=32, num_hidden_layers=3,
@@ -234,10 +233,10 @@ def test_the_library_follows_the_processor(monkeypatch: pytest.MonkeyPatch) -> N
 
 @given(st.integers(1, 5000))
 def test_rows_are_rounded_up_by_little(rows: int) -> None:
-    assert rows <= grid(rows) <= rows * 1.25
-    assert grid(grid(rows)) == grid(rows)
+    assert rows <= kernel_rows(rows) <= rows * 1.25
+    assert kernel_rows(kernel_rows(rows)) == kernel_rows(rows)
 
 
 def test_there_are_few_shapes() -> None:
-    assert len({grid(rows) for rows in range(1, 2049)}) < 90
-    assert np.all(np.diff([grid(rows) for rows in range(1, 3000)]) >= 0)
+    assert len({kernel_rows(rows) for rows in range(1, 2049)}) < 90
+    assert np.all(np.diff([kernel_rows(rows) for rows in range(1, 3000)]) >= 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ import torch
 from litebert.base.batches import Batch
 from litebert.model.config import EncoderConfig
 from litebert.model.inputs import to_inputs
+from litebert.model.layout import State
 from litebert.model.model import Model
 from litebert.objectives.learner import Learner, read_by
 from litebert.objectives.masked_lm import MaskedLM
@@ -57,6 +60,41 @@ def test_the_tokens_that_are_read_are_the_same(read: list[int], changes: dict[st
         assert p.grad is not None, name
         assert q.grad is not None, name
         torch.testing.assert_close(q.grad, p.grad, rtol=0, atol=1e-12, msg=name)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_sequences_of_one_length_may_be_read_in_different_places(dropout: float) -> None:
+    one, lengths = model(), (9, 9, 5, 5)
+    ids, rows = torch.arange(28) % 50, torch.tensor([0, 3, 4, 8, 9, 18, 23, 24, 27])
+    for attention in one.encoder.attentions:
+        part: Any = attention
+        part.dropout = dropout  # evaluated, so nothing is dropped, but by another kernel
+    one.eval()
+    read = one(ids, lengths=lengths, read=rows).x_NH
+    torch.testing.assert_close(read[rows], one(ids, lengths=lengths).x_NH[rows], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("read", [None, list(range(34)), [0, 9, 16], list(range(0, 66, 2))])
+def test_what_fills_a_batch_up_changes_nothing(
+    read: list[int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """66 tokens become 72 or more rows, 33 and 34 that are read 40."""
+    lengths, ids = (32, 29, 5), torch.arange(66) % 50
+    rows = None if read is None else torch.tensor(read)
+    found = []
+    for fills in (False, True):
+        monkeypatch.setattr(
+            "litebert.model.encoder._compiles_kernels", lambda x, fills=fills: fills
+        )
+        one = model()
+        blocks: list[State] = []
+        x_NH = one.encoder.layers(one.encoder.embed(ids, lengths=lengths), 0, 3, blocks, rows).x_NH
+        assert len(x_NH) == len(blocks[0].x_NH) == 66
+        read_RH = x_NH if rows is None else x_NH[rows]
+        read_RH.square().sum().backward()
+        found.append([read_RH, *(p.grad for p in one.encoder.parameters())])
+    for plain, filled in zip(*found, strict=True):
+        torch.testing.assert_close(filled, plain, rtol=0, atol=1e-10)
 
 
 def test_in_a_padded_batch_too_and_with_checkpointing() -> None:

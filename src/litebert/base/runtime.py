@@ -24,6 +24,7 @@ Precision = Literal["auto", "bf16", "fp32"]
 
 # glibc's <malloc.h>
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
+_KERNELS, _MOST_KERNELS = "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "256"
 _NEVER = 2**31 - 1
 
 CPU_FACTS = Path("/proc/cpuinfo")
@@ -140,13 +141,27 @@ def without_autocast(device: torch.device) -> AbstractContextManager[object]:
     return torch.autocast(device.type, enabled=False)
 
 
+def kernel_rows(rows: int) -> int:
+    """The next number of rows that oneDNN is asked for.
+
+    It compiles a kernel for every shape and keeps it, which takes as long as ten products of a
+    small model, and a megabyte; with batches that change at every step there would be no end of it.
+    """
+    step = 1 if rows <= 32 else 8 if rows <= 128 else 32 if rows <= 512 else 64
+    return (rows + step - 1) // step * step
+
+
 def keep_freed_memory() -> bool:
     """Let malloc keep what tensors free instead of returning it to the system page by page.
 
     A training step frees and asks for the same large buffers again and again; by default each
     round trip has the kernel unmap, map and clear its pages, which costs more than the arithmetic
     of a small model. For processes that train. Says whether it applies (Linux with glibc).
+
+    Of what oneDNN compiles, half a megabyte a kernel, only the latest ones are kept: it reads its
+    setting when it is first used.
     """
+    os.environ.setdefault(_KERNELS, _MOST_KERNELS)
     if sys.platform != "linux" or platform.libc_ver()[0] != "glibc":
         return False
     mallopt = ctypes.CDLL(None).mallopt

@@ -75,7 +75,8 @@ def to_google(config: dict[str, Any], family: str) -> dict[str, Any]:
     if config["hidden_act"] not in names:
         raise FormatError(
             f"hidden_act {config['hidden_act']!r}: Google's code has only {', '.join(names)} (its "
-            "'gelu' is the tanh form), so the model cannot be written as a TensorFlow checkpoint"
+            "'gelu' is the tanh form), so the model cannot be written as a TensorFlow checkpoint; "
+            "pretrain with --set model.hidden_act=gelu_new for that"
         )
     if config.get("layer_norm_eps", EPSILON) != EPSILON:
         raise FormatError(

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from litebert.base.errors import SettingsError
-from litebert.base.runtime import CPU_FACTS, has_fast_bf16, onednn_is_safe
+from litebert.base.runtime import CPU_FACTS, has_fast_bf16, kernel_rows, onednn_is_safe
 
 Resolved = Literal["fp32", "bf16", "int8"]
 MANY_PRODUCTS = 30_000_000  # multiplications from which on oneDNN's int8 product is the faster one
@@ -171,7 +171,7 @@ class _Blocked(PackedLinear):
 
     def forward(self, x: Tensor) -> Tensor:
         x, rows = x.to(self.bias.dtype), x.shape[0]
-        more = grid(rows) - rows
+        more = kernel_rows(rows) - rows
         if more > 0:
             x = nn.functional.pad(x, (0, 0, 0, more))
         y = torch.ops.mkldnn._linear_pointwise(
@@ -180,7 +180,7 @@ class _Blocked(PackedLinear):
         return y.narrow(0, 0, rows) if more > 0 else y
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
-        if grid(x.shape[0]) > x.shape[0]:
+        if kernel_rows(x.shape[0]) > x.shape[0]:
             return self.forward(x).add_(residual)
         return torch.ops.mkldnn._linear_pointwise(x, residual, self.weight, self.bias, "add")
 
@@ -218,7 +218,7 @@ class _Int8(PackedLinear):
     def of_many(self, x: Tensor) -> Tensor:
         """By oneDNN, which activates what it has just computed."""
         rows = x.shape[0]
-        more = grid(rows) - rows
+        more = kernel_rows(rows) - rows
         if more > 0:
             x = nn.functional.pad(x, (0, 0, 0, more))
         scale, zero = byte_range(x, 127 if self.reduce_range else 255)
@@ -256,16 +256,6 @@ def _bytes_of(quantized):
     In Python, as TorchScript does not know this form of `view`; fit to be handed on, no more.
     """
     return quantized.view(torch.uint8)
-
-
-def grid(rows: int) -> int:
-    """The next number of rows that oneDNN is asked for.
-
-    It compiles a kernel for every shape, which takes as long as ten products of a small model; with
-    batches that change at every step there would be no end of it.
-    """
-    step = 1 if rows <= 32 else 8 if rows <= 128 else 32 if rows <= 512 else 64
-    return (rows + step - 1) // step * step
 
 
 def first_padded(precision: Resolved, device: torch.device, largest: int) -> int:

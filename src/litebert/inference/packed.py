@@ -16,8 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from litebert.base.runtime import release_freed_memory
-from litebert.inference.kernels import Pack, Resolved, channel_scales, first_padded, grid, packer
+from litebert.base.runtime import kernel_rows, release_freed_memory
+from litebert.inference.kernels import Pack, Resolved, channel_scales, first_padded, packer
 from litebert.model.encoder import Encoder
 from litebert.model.layers import Attention, FeedForward
 from litebert.model.layout import Packed, State
@@ -127,7 +127,7 @@ class PackedEncoder(Encoder):
         return torch.cat([x_NH, x_NH[:more]]) if more else x_NH
 
     def _missing_rows(self, rows: int) -> int:
-        return grid(rows) - rows if rows >= self._padded_from else 0
+        return kernel_rows(rows) - rows if rows >= self._padded_from else 0
 
     def _run(self, arguments: tuple[Any, ...]) -> Tensor:
         """One block: with `read`, the tokens that are read afterwards, zeros elsewhere."""

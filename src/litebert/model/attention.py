@@ -1,8 +1,8 @@
 """softmax(QK'/sqrt(D)) V within each sequence, by the kernel that suits the device.
 
 Sequences lie end to end, in runs of one length that go through in one call. Of each, all tokens ask
-or only those that are read afterwards (`Run.asking`). Three kernels, the same numbers up to
-rounding:
+or only those that are read afterwards, as many for all of a run: where some have fewer, rows of
+zeros ask too, and nobody listens (`Asking.places`). Three kernels, the same numbers up to rounding:
 - torch's `scaled_dot_product_attention` never holds the T x T probabilities, but its flash kernel
   on CPU takes no dropout and is slow on short sequences;
 - plain batched matrix products hold the probabilities and take dropout anywhere;
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, groupby
 from typing import Any
 
 import torch
@@ -26,31 +27,97 @@ from litebert.model.dropout import dropout as drop
 
 LONGEST_FOR_PRODUCTS = {torch.bfloat16: 256}  # beyond, products gain little and hold T x T values
 LONGEST_OTHERWISE = 128
+ASKING_STEP = 8  # rows that ask, where sequences differ in them: few shapes, for few kernels
 
 
 @dataclass(frozen=True)
 class Run:
-    """So many sequences of one length in a row, each with so many tokens that ask."""
+    """So many sequences of one length in a row, each with so many rows that ask."""
 
     count: int
     length: int
     asking: int
 
 
+@dataclass(frozen=True)
+class Runs:
+    """All sequences, and where the tokens that ask stand among the rows that do, if not all do."""
+
+    runs: tuple[Run, ...]
+    places_R: Tensor | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many rows ask."""
+        return sum(run.count * run.asking for run in self.runs)
+
+    @property
+    def heard(self) -> int:
+        """How many of them are tokens."""
+        return self.rows if self.places_R is None else len(self.places_R)
+
+    @staticmethod
+    def of(lengths: Sequence[int], read_R: Tensor | None) -> Runs:
+        """Neighbours of one length are one run; `read_R` are the tokens that ask, in order."""
+        counts = [(length, len(list(run))) for length, run in groupby(lengths)]
+        if read_R is None:
+            return Runs(tuple(Run(count, length, length) for length, count in counts))
+        ends = torch.tensor(list(accumulate(lengths)))
+        read_R = read_R[read_R < ends[-1]]  # what fills the batch up is nobody's
+        owners_R = torch.searchsorted(ends, read_R, right=True)
+        asking_B = torch.bincount(owners_R, minlength=len(lengths))
+        parts = asking_B.split([count for _, count in counts])
+        runs = tuple(
+            Run(count, length, _rows(asking, length))
+            for (length, count), asking in zip(counts, parts, strict=True)
+        )
+        rows_B = torch.tensor([run.asking for run in runs for _ in range(run.count)])
+        if torch.equal(rows_B, asking_B):
+            return Runs(runs)
+        shift_B = (rows_B.cumsum(0) - rows_B) - (asking_B.cumsum(0) - asking_B)
+        return Runs(runs, torch.arange(len(read_R)) + shift_B[owners_R])
+
+
+def _rows(asking: Tensor, length: int) -> int:
+    """How many rows ask of each sequence of a run: as many as tokens, or some more."""
+    least, most = int(asking.min()), int(asking.max())
+    return most if least == most else min(-(-most // ASKING_STEP) * ASKING_STEP, length)
+
+
 def attend(
-    projected: Sequence[Tensor], runs: Sequence[Run], keys_BT: Tensor | None, dropout: float
+    projected: Sequence[Tensor], runs: Runs, keys_BT: Tensor | None, dropout: float
 ) -> Tensor:
     """Attend within each sequence; returns what the asking tokens see, (R, A*D).
 
     `projected` are query, key and value in one tensor (N, 3, A, D), or the queries of the asking
     tokens (R, 1, A, D) and keys and values (N, 2, A, D). `keys_BT`, where all runs have one length,
-    is True at keys that may be seen.
+    is True at keys that may be seen. Rows after the last sequence's see nothing: zeros.
     """
+    asking, *rest = projected
+    tokens, places_R = sum(run.count * run.length for run in runs.runs), runs.places_R
+    nobodys = len(asking) - runs.heard  # what fills the batch up
+    asking, *rest = (_first(asking, runs.heard), *(_first(x, tokens) for x in rest))
+    if places_R is None:
+        context_RH = _attend([asking, *rest], runs.runs, keys_BT, dropout)
+    else:
+        rows = asking.new_zeros(runs.rows, *asking.shape[1:]).index_copy(0, places_R, asking)
+        context_RH = _attend([rows, *rest], runs.runs, keys_BT, dropout).index_select(0, places_R)
+    return F.pad(context_RH, (0, 0, 0, nobodys)) if nobodys else context_RH
+
+
+def _first(x: Tensor, count: int) -> Tensor:
+    return x[:count] if len(x) > count else x
+
+
+def _attend(
+    projected: Sequence[Tensor], runs: tuple[Run, ...], keys_BT: Tensor | None, dropout: float
+) -> Tensor:
+    """The same where all rows that ask are there."""
     first = projected[0]
     longest = max(run.length for run in runs)
     products = prefers_products(first.device, first.dtype, longest, dropout)
     if products and not dropout and keys_BT is None:
-        context_RAD: Any = _Products.apply(tuple(runs), *projected)
+        context_RAD: Any = _Products.apply(runs, *projected)
         return context_RAD.flatten(1)
     kernel = _by_products if products else _by_sdpa
     outputs, sequences = [], 0

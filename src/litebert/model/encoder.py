@@ -14,10 +14,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from litebert.base.errors import SettingsError
+from litebert.base.runtime import kernel_rows
 from litebert.model.config import EncoderConfig, group_of_layer
 from litebert.model.dropout import dropout
 from litebert.model.layers import Attention, FeedForward, block
@@ -110,15 +112,16 @@ class Encoder(nn.Module):
         With `read`, the last block computes these tokens only, and leaves zeros elsewhere.
         """
         self.check_depth(stop)
-        x_NH, layout = state.x_NH, state.layout
+        x_NH, read = _filled(state, read)
+        layout, tokens = state.layout, len(state.x_NH)
         dropout = self.config.hidden_dropout_prob if self.training else 0.0
         blocks = [parts for layer in range(start, stop) for parts in self.parts(layer)]
         for number, (attention, feed_forward) in enumerate(blocks, 1):
             wanted = read if number == len(blocks) else None
             x_NH = self._run((x_NH, attention, feed_forward, layout, dropout, wanted))
             if collect is not None:
-                collect.append(State(x_NH, layout))
-        return State(x_NH, layout)
+                collect.append(State(x_NH[:tokens], layout))
+        return State(x_NH[:tokens], layout)
 
     def _run(self, arguments: tuple[Any, ...]) -> Tensor:
         if self.checkpointing and torch.is_grad_enabled():
@@ -185,6 +188,25 @@ class Encoder(nn.Module):
                 f"depth {depth}: this encoder has {self.config.num_hidden_layers} layers of its "
                 "own; only one whose layers are all shared can be run deeper"
             )
+
+
+def _filled(state: State, read: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """Tokens, and those that are read, with more at the end: products see few numbers of rows.
+
+    Where they are bfloat16 on a CPU. What is added belongs to no sequence.
+    """
+    x_NH = state.x_NH
+    if not (isinstance(state.layout, Packed) and _compiles_kernels(x_NH)):
+        return x_NH, read
+    tokens, more = len(x_NH), 0 if read is None else kernel_rows(len(read)) - len(read)
+    added = kernel_rows(tokens + more) - tokens
+    if read is not None:
+        read = torch.cat([read, torch.arange(tokens, tokens + more)])
+    return F.pad(x_NH, (0, 0, 0, added)) if added else x_NH, read
+
+
+def _compiles_kernels(x_NH: Tensor) -> bool:
+    return x_NH.device.type == "cpu" and torch.is_autocast_enabled("cpu")
 
 
 def _layout(ids: Tensor, mask: Tensor | None, lengths: Sequence[int] | None) -> Layout:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, groupby
+from itertools import accumulate
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from litebert.model.attention import Run, attend
+from litebert.model.attention import Runs, attend
 from litebert.model.varlen import Grid, attend_at_once
 
 
@@ -37,7 +37,7 @@ class Padded:
         if device.type != "cpu":
             grid = Grid.of(lengths, device)
             return attend_at_once(projected, grid, self.keys_BT, dropout, read_R)
-        return attend(projected, _runs(lengths, read_R), self.keys_BT, dropout)
+        return attend(projected, Runs.of(lengths, read_R), self.keys_BT, dropout)
 
     def first(self, x_NH: Tensor) -> Tensor:
         """The first token of each sequence, [CLS]."""
@@ -102,7 +102,7 @@ class Packed:
         device = projected[0].device
         if device.type != "cpu":
             return attend_at_once(projected, self._grid(device), None, dropout, read_R)
-        return attend(projected, _runs(self.lengths, read_R), None, dropout)
+        return attend(projected, Runs.of(self.lengths, read_R), None, dropout)
 
     def _grid(self, device: torch.device) -> Grid:
         """Made once, for all layers."""
@@ -151,17 +151,6 @@ class Packed:
 
 
 Layout = Padded | Packed
-
-
-def _runs(lengths: Sequence[int], read_R: Tensor | None) -> list[Run]:
-    """Neighbours of one length, and with as many tokens that are read, are one run."""
-    asking: Sequence[int] = lengths
-    if read_R is not None:
-        ends = torch.tensor(list(accumulate(lengths)), device=read_R.device)
-        owners = torch.searchsorted(ends, read_R, right=True)
-        asking = torch.bincount(owners, minlength=len(lengths)).tolist()
-    found = groupby(zip(lengths, asking, strict=True))
-    return [Run(len(list(run)), length, asked) for (length, asked), run in found]
 
 
 @dataclass(frozen=True)

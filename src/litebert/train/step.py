@@ -76,6 +76,7 @@ class TrainingStep:
             set_learning_rate(self.optimizer, learning_rate)
             self.optimizer.step()
             update_averages(self.optimizer)
+        self.threads.release()
         return StepResult(sums, list(scalars), norm, applied)
 
     def _accumulate(

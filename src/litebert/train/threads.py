@@ -42,8 +42,13 @@ class Threads:
             return one()
 
         found = list(self._pool.map(start, work))
-        torch.set_num_threads(self.cores)  # what threads that begin later will have
+        # Threads that helped with what lies between parts would wait for more of it, spinning.
+        torch.set_num_threads(1)
         return found
+
+    def release(self) -> None:
+        """All cores for each operation again, of this thread and those that begin later."""
+        torch.set_num_threads(self.cores)
 
 
 def threads_for(learner: Learner, device: torch.device) -> Threads:
