@@ -60,7 +60,13 @@ def test_every_size_is_asked_with_its_own_preset() -> None:
 
 @pytest.mark.parametrize(
     ("tokens", "length", "step_tokens"),
-    [(1e6, 64, 2048), (1.4e7, 128, 2048), (1e8, 128, 4096), (1e9, 256, 32768)],
+    [
+        (1e6, 64, 2048),
+        (3e6, 64, 4096),
+        (1.4e7, 128, 8192),
+        (1e8, 128, 8192),
+        (1e9, 256, 32768),
+    ],
 )
 def test_length_and_batch_follow_the_tokens(tokens: float, length: int, step_tokens: int) -> None:
     data = choose(tokens).preset.data

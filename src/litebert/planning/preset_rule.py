@@ -1,6 +1,6 @@
 """The preset that fits a budget: tokens in, settings and their reasons out. Pure, stated whole.
 
-    size       layers x units   embeddings   learning rate
+    size       layers x units   embeddings   learning rate, at 2,048 tokens a step
     smallest   2 x 128          64           2e-3    (albert-tiny)
                2 x 256          128          1.5e-3
                3 x 256          128          1.5e-3
@@ -11,8 +11,10 @@
 The size is the largest that sees at least TOKENS_PER_WEIGHT tokens for each weight a token passes
 (half of its forward FLOPs): what the runs of docs/log/ had that were worth their minutes (2 x 128
 in ten minutes, 2 x 256 and 3 x 256 in an hour). Sequences are 128 tokens long, 64 where there are
-few tokens and 256 where there are very many. Steps have 2,048 tokens, doubled as long as more than
-MANY_STEPS of them would be left (up to 65,536), the learning rate by the square root of that.
+few tokens and 256 where there are very many. Steps have 8,192 tokens: 64 sequences, which small
+presets learn more from in the same time than 16, as larger products keep cores busier; down to
+2,048 where fewer than FEW_STEPS would be left, up to 65,536 where more than MANY_STEPS would. The
+learning rate follows by the square root.
 Masking is albert-tiny's: 15 %, single tokens, frequent ones less often.
 """
 
@@ -29,8 +31,8 @@ from litebert.planning.count import flops_per_token
 
 BASE = "albert-tiny"  # what is not said below is as in this preset
 TOKENS_PER_WEIGHT = 8
-STEP_TOKENS, MOST_STEP_TOKENS = 2048, 65536
-MANY_STEPS = 20_000
+STEP_TOKENS, USUAL_STEP_TOKENS, MOST_STEP_TOKENS = 2048, 8192, 65536
+FEW_STEPS, MANY_STEPS = 500, 20_000
 LENGTHS = ((3e6, 64), (300e6, 128), (math.inf, 256))  # up to so many tokens
 MANY_PASSES = 40  # over the text, beyond which more of it would be worth more than more time
 
@@ -109,9 +111,7 @@ def choose_preset(
             break
         size, tokens = candidate, bought
     length = next(length for most, length in LENGTHS if tokens <= most)
-    step_tokens = STEP_TOKENS
-    while tokens / (2 * step_tokens) > MANY_STEPS and step_tokens < MOST_STEP_TOKENS:
-        step_tokens *= 2
+    step_tokens = _step_tokens(tokens)
     rate = float(f"{size.learning_rate * math.sqrt(step_tokens / STEP_TOKENS):.2g}")
     changes = _shape(size, vocab_size) | {
         "data.max_length": length, "data.batch_size": step_tokens // length,
@@ -126,6 +126,15 @@ def choose_preset(
             f"that is {tokens / text_tokens:,.0f} passes over the text: more text would help more"
         )
     return ChosenPreset(tuple(changes.items()), _build(budget, changes), tuple(reasons))
+
+
+def _step_tokens(tokens: float) -> int:
+    """Tokens of a step, of a run of so many."""
+    found = STEP_TOKENS
+    for limit, steps in ((USUAL_STEP_TOKENS, FEW_STEPS), (MOST_STEP_TOKENS, MANY_STEPS)):
+        while found < limit and tokens / (2 * found) > steps:
+            found *= 2
+    return found
 
 
 def tokens_wanted(preset: Preset) -> float:

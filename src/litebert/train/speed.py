@@ -36,6 +36,7 @@ from litebert.train.step import StepResult
 MIN_STEPS = 3
 WARMUP_STEPS = 2
 BATCHES = 8
+TEXT_BATCHES = 64  # which differ in their shapes, and each shape has kernels of its own
 LEARNING_RATE = 1e-4
 
 
@@ -77,7 +78,7 @@ def text_batches(preset: Preset, store: Store, batch_size: int, max_length: int)
         update={"batch_size": batch_size, "max_length": max_length}
     )
     masker = Masker(preset.masking, store.tokenizer, token_counts(store))
-    found = list(islice(Loader(store, loading, masker), BATCHES))
+    found = list(islice(Loader(store, loading, masker), TEXT_BATCHES))
     if not found:
         raise SettingsError(f"{store.folders[0]}: gives no sample to train on")
     return found
