@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from litebert.base.batches import Batch
 from litebert.base.budget import Budget
 from litebert.base.errors import DivergedError, FormatError, SettingsError
+from litebert.base.runtime import settled_objects
 from litebert.configs.schema import CheckpointSettings, EvaluationSettings, ScheduleSettings
 from litebert.train.callbacks import Callback
 from litebert.train.metrics import (
@@ -107,13 +108,12 @@ class TrainingLoop:
 
     def run(self) -> bool:
         """Train until the budget is spent, or until asked to stop; says whether it is spent."""
-        while (progress := self.progress()) < 1:
-            stop = self._advance(progress)
-            if stop and self.progress() < 1:
-                self._save()
-                return False
+        with settled_objects():
+            while (progress := self.progress()) < 1:
+                if self._advance(progress):
+                    break
         self._save()
-        return True
+        return self.progress() >= 1
 
     def progress(self) -> float:
         """The fraction of the budget that is spent."""
