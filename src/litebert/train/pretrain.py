@@ -212,6 +212,7 @@ class _Run:
         if finished and self.group.is_main:
             with averaged_weights(optimizer):
                 self._finish(learner, loop, run)
+        self.group.broadcast_object(None)  # nobody leaves before the model is there
         seconds = self.clock.seconds()
         return PretrainingResult(self.out, finished, loop.step, loop.tokens, seconds)
 
