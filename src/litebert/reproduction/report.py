@@ -135,7 +135,7 @@ def _values(
             continue
         rows.append([row.title, *(_cell(row, m) for m in measures), str(len(row.seeds))])
         if row.untrained:
-            before = [f"{row.untrained[m]:.2f}" if m in row.untrained else "" for m in measures]
+            before = [_figure(row.untrained[m]) if m in row.untrained else "" for m in measures]
             rows.append([f"{row.title}, untrained", *before, ""])
     if any(m in baselines for m in measures):
         beside = [f"{baselines[m]:.2f}" if m in baselines else "" for m in measures]
@@ -152,8 +152,13 @@ def _cell(row: RowFinding, measure: str) -> str:
     if one is None:
         return ""
     if len(row.seeds) < 2:
-        return f"{one.value:.2f}"
-    return f"{one.value:.2f} ± {(one.high - one.low) / 2:.2f}"
+        return _figure(one.value)
+    return f"{_figure(one.value)} ± {_figure((one.high - one.low) / 2)}"
+
+
+def _figure(value: float) -> str:
+    """Two decimals, but of tokens a second none."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.2f}"
 
 
 def _published(found: TableFinding, row: RowFinding, measure: str) -> str:
