@@ -86,6 +86,15 @@ def test_a_small_dev_set_does_not_choose() -> None:
     assert chosen(replace(TEXTS, dev=200), MINI).keep == "best"
 
 
+def test_what_is_decided_in_part_keeps_its_reason() -> None:
+    few = replace(TEXTS, train=60, of_a_label=20.0, dev=20)
+    said = choose_by_rule(few, SENTENCE, None, {"learning_rate", "keep"}).reasons
+    assert any("contrastive pairs" in reason for reason in said)
+    assert not any("last evaluation" in reason for reason in said)
+    usual = choose_by_rule(TEXTS, MINI, None, {"batch_size"})
+    assert any("epochs" in reason for reason in usual.reasons)
+
+
 def test_every_choice_has_a_reason() -> None:
     reasons = "\n".join(choose_by_rule(replace(TEXTS, form="pair"), MINI).reasons)
     for word in ("epochs", "learning rate", "bi-encoder", "max_length", "last evaluation"):

@@ -255,6 +255,24 @@ def test_an_upload_that_fails_leaves_nothing(memory: Any, tmp_path: Path) -> Non
     assert memory.find("/bucket") == []
 
 
+def test_what_a_killed_upload_was_about_to_rename_is_nobody_elses(memory: Any) -> None:
+    mirror = Mirror("memory://bucket/run")
+    mirror.pull()
+    mirror.folder.mkdir(parents=True)
+    for name in ("metrics.jsonl", "run.json"):
+        (mirror.folder / name).write_text("here")
+    mirror.push()
+    mirror.close()
+    (mirror.folder / "metrics.jsonl").write_text("here and newer")
+    memory.pipe_file("/bucket/run/.metrics.jsonl.4711", b"here and")
+    again = Mirror("memory://bucket/run")
+    again.pull()
+    assert (again.folder / "metrics.jsonl").read_text() == "here and newer"
+    again.push()
+    again.close()
+    assert memory.find("/bucket/run") == ["/bucket/run/metrics.jsonl", "/bucket/run/run.json"]
+
+
 def test_a_first_upload_that_was_cut_is_done_again(memory: Any) -> None:
     mirror = Mirror("memory://bucket/run")
     mirror.pull()

@@ -62,7 +62,7 @@ def test_a_label_that_occurs_once_is_not_held_out(tmp_path: Path) -> None:
         assert "c" in found.settings.labels
         assert all(example.label != "c" for example in found.dev["dev"])
     single = write(tmp_path / "s.csv", "text,label", "one,a", "two,b", "three,c")
-    with pytest.raises(SettingsError, match=r"every label occurs once; .* --dev"):
+    with pytest.raises(SettingsError, match=r"no label occurs in two different texts; .* --dev"):
         open_data("classify", DataSource(train=single))
 
 
@@ -82,6 +82,20 @@ def test_copies_of_a_text_are_not_held_out_from_it(tmp_path: Path) -> None:
     one = write(tmp_path / "d.csv", "text,label", "text 0,a", "new,b")
     open_data("classify", DataSource(train=path, dev=one), said.append)
     assert "warning: 1 of 2 dev examples are also in train" in said[-1]
+
+
+def test_copies_with_other_labels_stay_together(tmp_path: Path) -> None:
+    """A text whose copies have a rare and a usual label goes to one side with all of them."""
+    for rare in range(40):  # wherever it stands
+        rows = [f"text {i % 20},{'c' if i == rare else 'ab'[i % 2]}" for i in range(40)]
+        mine = write(tmp_path / "t.csv", "text,label", *rows)
+        found = open_data("classify", DataSource(train=mine))
+        held = {example.first for example in found.dev["dev"]}
+        assert held
+        assert held.isdisjoint(example.first for example in found.train)
+    rare = write(tmp_path / "r.csv", "text,label", "one,a", *["two,b", "three,b"])
+    (held_out,) = open_data("classify", DataSource(train=rare)).dev["dev"]
+    assert held_out.label == "b"
 
 
 def test_labels_are_as_frequent_in_what_is_held_out(tmp_path: Path) -> None:

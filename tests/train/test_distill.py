@@ -165,6 +165,17 @@ def test_a_teacher_reads_the_text_before_masking(
     np.testing.assert_allclose(vectors, expected, atol=2e-3)  # 16-bit floats
 
 
+@pytest.mark.parametrize("which", ["teacher", "foreign"])
+def test_a_teacher_is_asked_within_a_step_in_bfloat16(
+    which: str, corpus: Path, request: pytest.FixtureRequest
+) -> None:
+    folder, store = request.getfixturevalue(which), Store([corpus])
+    inputs = to_inputs(masked_batch(store), torch.device("cpu"))
+    expected = open_teacher(folder, store).vectors(inputs)
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(open_teacher(folder, store).vectors(inputs), expected)
+
+
 def test_relations_and_hidden_states_are_the_plain_models(teacher: Path, corpus: Path) -> None:
     store = Store([corpus])
     found, plain = open_teacher(teacher, store), Model.load(teacher)

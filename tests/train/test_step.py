@@ -284,8 +284,26 @@ def test_an_error_of_a_thread_is_raised(store: Store) -> None:
         raise MemoryError("no more")
 
     step.learner.register_forward_pre_hook(fail)
+    cores = torch.get_num_threads()
     with pytest.raises(MemoryError, match="no more"):
         step(a_batch(preset, store), 0, 0.0)
+    assert torch.get_num_threads() == cores
+
+
+def test_an_error_after_the_threads_leaves_all_cores(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cores = torch.get_num_threads()
+    step = stepper(preset := still("albert-base", store), DistributedGroup())
+    step.threads, step.threads.cores = Dividing(0, 2), 2
+    try:
+        torch.set_num_threads(2)
+        monkeypatch.setattr(step.optimizer, "step", lambda: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            step(a_batch(preset, store), 0, 1e-3)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(cores)
 
 
 def test_one_thread_where_parts_would_not_pay(store: Store) -> None:

@@ -37,9 +37,12 @@ PRETRAINING_HEADS = {"masked_lm", "replaced_token"}
 
 def choose_recipe(
     start: Model, folder: Path, data: TaskData, tokenizer: Tokenizer, name: str | None,
-    overrides: Sequence[str], say: Say,
+    overrides: Sequence[str], say: Say, *, contrasts: bool = True,
 ) -> Recipe:  # fmt: skip
-    """A recipe by its name, or one that fits; `overrides` change it, `say` is told the reasons."""
+    """A recipe by its name, or one that fits; `overrides` change it, `say` is told the reasons.
+
+    Without `contrasts`, the rule is not to choose contrastive pairs.
+    """
     task, encoder = data.settings.name, start_facts(start)
     if name is None and encoder.training == "published" and encoder.width >= PAPER:
         name = "paper" if has_row("paper", task) else None
@@ -53,7 +56,8 @@ def choose_recipe(
     if "steps" in decided:
         decided.add("epochs")
     facts = data_facts(data, tokenizer)
-    choice = choose_by_rule(facts, encoder, _asked_method(overrides), decided)
+    method = _asked_method(overrides) or (None if contrasts else "whole")
+    choice = choose_by_rule(facts, encoder, method, decided)
     say("a recipe that fits the data (--set KEY=VALUE changes any of it):")
     for reason in choice.reasons:
         say(f"  {reason}")

@@ -152,11 +152,10 @@ def finetune(
         overrides = [*overrides, "freeze=true"] if freeze else overrides
         taught_by = open_teacher(teacher, unlabelled, found, source, heard.on_message)
         learned = found if taught_by is None else taught_by.joined(found)
-        if taught_by is not None or group.world_size > 1:  # the rule is not to choose it then
-            overrides = ["contrastive=false", *overrides]
         chosen = choose_recipe(
-            start, folder, learned, open_tokenizer(folder), recipe, overrides, heard.on_message
-        )
+            start, folder, learned, open_tokenizer(folder), recipe, overrides, heard.on_message,
+            contrasts=taught_by is None and group.world_size == 1,
+        )  # fmt: skip
         # Every rank writes what the main one writes, to a folder that is thrown away.
         place = out if group.is_main else held.enter_context(tempfile.TemporaryDirectory())
         mirror = Mirror(place)
@@ -334,7 +333,9 @@ def _all_seeds(
     if source != out / MODEL:
         with new_folder(out / MODEL, overwrite=True) as scratch:
             shutil.copytree(source, scratch, dirs_exist_ok=True)
-            write_card(scratch, finetuned_facts(setup, best, len(results), beside))
+            searched = run["settings"]["search"] is not None
+            facts = finetuned_facts(setup, best, len(results), beside, searched=searched)
+            write_card(scratch, facts)
     report = _report(setup, [result for result, _ in results], metric, collapses, beside)
     write_atomic(out / REPORT, json_text(asdict(report)).encode())
     save_run(out, {**run, "finished": True, "best": best.seed})

@@ -9,14 +9,15 @@ from litebert.model.card import CardFacts, CardScore
 
 
 def finetuned_facts(
-    setup: RunSetup, best: RunResult, seeds: int, baseline: Baseline | None
-) -> CardFacts:
+    setup: RunSetup, best: RunResult, seeds: int, baseline: Baseline | None, *,
+    searched: bool = False,
+) -> CardFacts:  # fmt: skip
     """The facts of a finished run, and how a plain rival does beside it."""
     task, name = setup.task, setup.task.settings.name
     sizes = {f"{part} examples": f"{len(one.examples):,}" for part, one in setup.dev.items()}
     return CardFacts(
         title=f"{name}, fine-tuned",
-        notes=[_how_chosen(setup, best, seeds)],
+        notes=[_how_chosen(setup, best, seeds, searched)],
         data={"training examples": f"{len(setup.train.examples):,}", **sizes},
         scores=_scores(best),
         baseline=None if baseline is None else f"Beside {baseline.name}, {baseline.verdict}.",
@@ -28,9 +29,11 @@ def finetuned_facts(
     )
 
 
-def _how_chosen(setup: RunSetup, best: RunResult, seeds: int) -> str:
+def _how_chosen(setup: RunSetup, best: RunResult, seeds: int, searched: bool) -> str:
     place = f"Seed {best.seed} of {seeds}, step {best.step:,} of {best.steps:,}"
     if seeds == 1 and setup.recipe.keep == "last":
+        if searched:
+            return f"{place}: the last one; its recipe was searched for by dev examples, too."
         return f"{place}: the last one, so nothing was chosen by its dev scores."
     metric = setup.task.settings.metrics[0]
     return f"{place}, chosen by {metric} on dev; so dev scores flatter it a bit."

@@ -107,12 +107,13 @@ def choose_by_rule(
     method = method or choose_method(data, start)
     for part in (*_training(data, start, method), _length(data, start)):
         settings |= part[0]
-        reasons += [part[1]] if part[1] and part[0].keys().isdisjoint(decided) else []
+        reasons += [part[1]] if part[1] and not part[0].keys() <= set(decided) else []
     if data.dev < ENOUGH_DEV:
         settings["keep"] = "last"
-        reasons.append(
-            f"the last evaluation is kept: of {data.dev:,} dev examples the luckiest would win"
-        )
+        if "keep" not in decided:
+            reasons.append(
+                f"the last evaluation is kept: of {data.dev:,} dev examples the luckiest would win"
+            )
     return Choice(settings, tuple(reasons))
 
 

@@ -161,7 +161,8 @@ def _start(source: Source, settings: ReadSettings, stream: Stream) -> tuple[Head
             f"{source.name}, line 1: the header is longer than {BUFFER_BYTES // 2**20} MiB; "
             "the first line must name the columns"
         )
-    header = parse_header(source.name, record, source.format, settings.field)
+    following = stream.peek(_HEAD)
+    header = parse_header(source.name, record, source.format, settings.field, following)
     if not header.is_named:
         stream.put_back(record)
     return header, record.count(b"\n") if header.is_named else 0

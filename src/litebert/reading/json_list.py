@@ -22,12 +22,26 @@ _START = re.compile(
     rf'\s*(?:\{{\s*(?:"[^"\\]*"\s*:\s*(?:{_PLAIN})\s*,\s*)*"data"\s*:\s*)?\[\s*(?=[{{"\]])'
 )
 _BETWEEN = re.compile(r'\s*(?:(,)\s*(?=[{"])|(\]))')
+_ANOTHER = re.compile(r"[ \t]*\}?[ \t\r]*\n\s*[{[]")  # a line after the end of the list
 _read_item = json.JSONDecoder().raw_decode
 
 
 def is_json_list(head: bytes) -> bool:
-    """Whether a JSON text that starts like this is a list rather than an object a line."""
-    return _START.match(head.removeprefix(codecs.BOM_UTF8).decode(errors="ignore")) is not None
+    """Whether a JSON text that starts like this is a list rather than an object a line.
+
+    What is whole after one line and goes on is none, whatever its first line looks like.
+    """
+    text = head.removeprefix(codecs.BOM_UTF8).decode(errors="ignore").lstrip()
+    line, _, rest = text.partition("\n")
+    return _START.match(text) is not None and not (rest.strip() and _is_whole(line))
+
+
+def _is_whole(line: str) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def json_items(stream: Stream) -> Iterator[bytes]:
@@ -48,6 +62,11 @@ def json_items(stream: Stream) -> Iterator[bytes]:
                     stream.name, number, "neither a comma nor the end of the list after it"
                 )
             going, number = between[1] is not None, number + 1
+        if text.match(_ANOTHER) is not None:
+            raise FormatError(
+                f"{stream.name}: after the list of {number - 1:,} items comes another line; an "
+                "object a line is --format jsonl, and --field names its text"
+            )
 
 
 class _Text:

@@ -39,8 +39,10 @@ class Header:
 NO_HEADER = Header()
 
 
-def parse_header(name: str, record: bytes, format: str, field: str) -> Header:
-    """The columns of a table by its first record.
+def parse_header(
+    name: str, record: bytes, format: str, field: str, following: bytes = b""
+) -> Header:
+    """The columns of a table by its first record, and what follows it as far as it was read.
 
     One must be the wanted field, by its name or its number from 0. If it is told by a number and
     the first record does not look like names (a number in it, or more than 40 characters), there is
@@ -52,7 +54,11 @@ def parse_header(name: str, record: bytes, format: str, field: str) -> Header:
         raise FormatError(
             f"{name}, line 1 (byte {error.start}): not valid UTF-8; convert the file to UTF-8"
         ) from None
-    comma = find_comma([line]) if format == "csv" else ","
+    records = [line]
+    if field.isdigit():  # else a header names the field, and tells what stands between fields
+        rest = [one for _, one in csv_records(following.decode(errors="ignore"))]
+        records += rest[:-1] or rest  # the last one may be cut
+    comma = find_comma(records) if format == "csv" else ","
     columns = parse_row(line, format, comma)
     if columns is None:
         raise FormatError(

@@ -184,17 +184,27 @@ def hold_out(
         raise SettingsError(
             "one example is too few (copies of a text are one): some are held out to evaluate on"
         )
+    labels = [kind.labels_of(example) for example in examples]
+    left = Counter(label for one in labels for label in one)
     held: set[int] = set()
+
+    def take(places: list[int]) -> None:
+        """Hold a text and its copies out, where its labels occur in others, too."""
+        own = Counter(label for i in places for label in labels[i])
+        if all(left[label] > many for label, many in own.items()):
+            left.subtract(own)
+            held.update(places)
+
     for places in copies.values():
         if len(held) + len(places) <= count:
-            held.update(places)
-    held = held or set(min(copies.values(), key=len))
-    known = {
-        label for i, one in enumerate(examples) if i not in held for label in kind.labels_of(one)
-    }
-    held -= {i for i in held if not known.issuperset(kind.labels_of(examples[i]))}
+            take(places)
+    for places in sorted(copies.values(), key=len):
+        if not held:
+            take(places)
     if not held:
-        raise SettingsError("every label occurs once; give examples to evaluate on with --dev")
+        raise SettingsError(
+            "no label occurs in two different texts; give examples to evaluate on with --dev"
+        )
     return (
         [example for i, example in enumerate(examples) if i not in held],
         [example for i, example in enumerate(examples) if i in held],

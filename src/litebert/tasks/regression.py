@@ -100,6 +100,10 @@ class Regression(TextTask[ValuePrediction]):
             max_length=model.config.longest_sequence,
         )  # fmt: skip
 
+    @property
+    def needs_pairs(self) -> bool:
+        return super().needs_pairs or self.settings.pairs is True
+
     def problem_of(self, example: TextExample) -> str | None:
         is_pair = example.second is not None
         if self.settings.pairs in (None, is_pair):

@@ -63,20 +63,22 @@ class TrainingStep:
         counts = self.learner.counts(batch)
         totals = self.group.all_reduce_numbers([*counts, *scalars])
         counts, scalars = totals[: len(counts)], totals[len(counts) :]
-        self.gradients.clear()
-        for place, part in enumerate(split_by_tokens(batch, self.micro_batch_tokens)):
-            self._accumulate(part, (number, place), counts, depth)
-        self.group.all_reduce(self.gradients.flat)
-        sums = Sums(self.sums.counters, counts, self.gradients.sums.tolist())
-        norm = self.gradients.norm().item()
-        losses_are_finite = all(math.isfinite(values["loss"]) for _, _, values in sums.rows())
-        applied = math.isfinite(norm) and losses_are_finite
-        if applied:
-            self.gradients.clip(norm, self.gradient_clipping)
-            set_learning_rate(self.optimizer, learning_rate)
-            self.optimizer.step()
-            update_averages(self.optimizer)
-        self.threads.release()
+        try:
+            self.gradients.clear()
+            for place, part in enumerate(split_by_tokens(batch, self.micro_batch_tokens)):
+                self._accumulate(part, (number, place), counts, depth)
+            self.group.all_reduce(self.gradients.flat)
+            sums = Sums(self.sums.counters, counts, self.gradients.sums.tolist())
+            norm = self.gradients.norm().item()
+            losses_are_finite = all(math.isfinite(values["loss"]) for _, _, values in sums.rows())
+            applied = math.isfinite(norm) and losses_are_finite
+            if applied:
+                self.gradients.clip(norm, self.gradient_clipping)
+                set_learning_rate(self.optimizer, learning_rate)
+                self.optimizer.step()
+                update_averages(self.optimizer)
+        finally:
+            self.threads.release()
         return StepResult(sums, list(scalars), norm, applied)
 
     def _accumulate(

@@ -130,13 +130,14 @@ class PackedTeacher:
         depth = self.config.num_hidden_layers
         if self.same_tokens:
             job = vectors_job(unmasked(batch), depth, self.settings.pooling)
-            return np.stack(run_job(self.model, job))
+            with _computing(self.device):
+                return np.stack(run_job(self.model, job))
         edges = np.cumsum(batch.lengths)[:-1]
         parts = np.split(batch.originals, edges)
         texts = [self.student_tokenizer.decode(ids.tolist()) for ids in parts]
-        return run_job(
-            self.model, embed_job(self.model, self.tokenizer, texts, depth, self.settings)
-        )
+        job = embed_job(self.model, self.tokenizer, texts, depth, self.settings)
+        with _computing(self.device):
+            return run_job(self.model, job)
 
 
 class _Reading:

@@ -25,6 +25,7 @@ from litebert.base.remote.folders import check_absent, check_writable, in_parall
 from litebert.base.remote.lease import LOCK, Lease
 from litebert.base.remote.objects import (
     download,
+    is_draft,
     list_objects,
     name_below,
     object_at,
@@ -60,6 +61,9 @@ class Mirror:
         self._lease.take()
         there = {name_below(self.url, e.url): e.version for e in list_objects(self.url)}
         there.pop(LOCK, None)
+        for name in [name for name in there if is_draft(name)]:  # of an upload that was killed
+            remove(join(self.url, name))
+            del there[name]
         if self._note.is_file():
             self._uploaded = json.loads(self._note.read_text())
         if self._is_ours(there):

@@ -12,6 +12,7 @@ import glob
 import hashlib
 import io
 import os
+import re
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -230,6 +231,11 @@ def upload(path: Path, url: str) -> None:
                 raise OSError(f"{arrived:,} of {size:,} bytes arrived")
 
         patiently(url, send)
+
+
+def is_draft(name: str) -> bool:
+    """Whether an object is one that an upload was about to rename."""
+    return re.fullmatch(r"\..+\.\d+", name.rpartition("/")[2]) is not None
 
 
 @contextmanager
