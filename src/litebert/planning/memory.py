@@ -28,7 +28,7 @@ LIBRARIES = 60_000_000  # what torch's libraries take when they first compute
 TEXT = 55_000_000  # windows of the store and the samples made of them
 # What oneDNN keeps of what it compiled, with the holes that leaves: half a megabyte a shape (the
 # number of shapes is limited, base/runtime.py). Measured on runs of tiny, mini and base.
-KERNELS = 850_000_000
+KERNELS = 800_000_000
 HOLES = 0.2  # fraction of the heap that lies between tensors, measured with glibc's malloc
 FEWEST_TOKENS = 256  # of a thread's part of a micro-batch: products of fewer rows are slow
 MOST_PARAMETERS = 40_000_000  # every part has gradients of its own in memory, and they are added
