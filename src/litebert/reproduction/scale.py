@@ -103,7 +103,7 @@ def scaled_preset(table: PaperTable, row: str, scale: BudgetScale) -> Preset:
         "optimizer": {
             "name": "adamw", "bias_correction": True, "reference_batch_size": 0,
             "betas": (0.9, 0.999), "eps": 1e-6, "weight_decay": 0.01, "gradient_clipping": 1.0,
-            "learning_rate": scale.learning_rates[0], "pair_head_lr_factor": 0.03,
+            "learning_rate": scale.learning_rates[0],
         },
         "schedule": {"warmup": 0.06, "decay_power": 1.0, "continuous": True},
         "evaluation": {"every": 0.25, "sequences": 128},
