@@ -24,12 +24,16 @@ from litebert.base.remote.mirror import Mirror
 pytestmark = pytest.mark.usefixtures("memory")
 
 
+def write_run(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    for name in ("metrics.jsonl", "run.json"):
+        (folder / name).write_text("here")
+
+
 def test_what_a_killed_upload_was_about_to_rename_is_nobody_elses(memory: Any) -> None:
     mirror = Mirror("memory://bucket/run")
     mirror.pull()
-    mirror.folder.mkdir(parents=True)
-    for name in ("metrics.jsonl", "run.json"):
-        (mirror.folder / name).write_text("here")
+    write_run(mirror.folder)
     mirror.push()
     mirror.close()
     (mirror.folder / "metrics.jsonl").write_text("here and newer")
@@ -46,9 +50,7 @@ def test_a_first_upload_that_was_cut_is_done_again(memory: Any) -> None:
     mirror = Mirror("memory://bucket/run")
     mirror.pull()
     assert not mirror.folder.exists()
-    mirror.folder.mkdir(parents=True)
-    for name in ("metrics.jsonl", "run.json"):
-        (mirror.folder / name).write_text("here")
+    write_run(mirror.folder)
     mirror.close()
     memory.pipe_file("/bucket/run/metrics.jsonl", b"he")  # and nothing was noted of it
     memory.pipe_file("/bucket/run/checkpoint", b"of before")

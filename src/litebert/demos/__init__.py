@@ -1,1 +1,1 @@
-"""`litebert demo`: the whole road, and what pretraining is worth at its end (road.py)."""
+"""`litebert demo`: from raw text to a compared model, on film reviews (film_reviews.py)."""

@@ -92,7 +92,7 @@ OnProgress = Callable[[int, int], None]  # how many sequences are done, and of h
 
 
 def no_progress(done: int, size: int) -> None:
-    """Nobody looks on."""
+    """Nobody watches."""
 
 
 @torch.inference_mode()

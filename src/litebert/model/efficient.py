@@ -214,10 +214,10 @@ class _VocabularyLoss(torch.autograd.Function):
                     sampled[part] = _sample(exps, uniform[part, None])
                 if training:
                     gradient = exps.scatter_add_(1, target, -sums).to(low)
-                    shares = sums.reciprocal_()
-                    grad_x[part] = torch.mm(gradient, table_low).mul_(shares)
-                    _add_product(grad_table, gradient.t(), x_low.mul(shares).to(low))
-                    _add_product(grad_bias[:, None], gradient.t(), shares.to(low))
+                    inverse = sums.reciprocal_()
+                    grad_x[part] = torch.mm(gradient, table_low).mul_(inverse)
+                    _add_product(grad_table, gradient.t(), x_low.mul(inverse).to(low))
+                    _add_product(grad_bias[:, None], gradient.t(), inverse.to(low))
         ctx.save_for_backward(grad_x, grad_table, grad_bias)
         ctx.mark_non_differentiable(correct, sampled)
         return loss, correct, sampled

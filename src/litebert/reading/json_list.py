@@ -29,7 +29,7 @@ _read_item = json.JSONDecoder().raw_decode
 def is_json_list(head: bytes) -> bool:
     """Whether a JSON text that starts like this is a list rather than an object a line.
 
-    What is whole after one line and goes on is none, whatever its first line looks like.
+    What is whole after one line and goes on is none, whatever its first line is.
     """
     text = head.removeprefix(codecs.BOM_UTF8).decode(errors="ignore").lstrip()
     line, _, rest = text.partition("\n")

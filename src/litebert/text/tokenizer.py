@@ -46,7 +46,7 @@ __all__ = [
 
 
 class Tokenizer:
-    """A model, its normalization, and what the rest of the road asks of them."""
+    """A model, its normalization, and what all that follows asks of them."""
 
     def __init__(self, backend: Backend, normalization: str) -> None:
         self._backend = backend

@@ -60,7 +60,7 @@ def list_objects(url: str) -> list[RemoteObject]:
 
 
 def name_below(url: str, entry: str) -> str:
-    """An object's name in the folder of a URL, as a file's here; refused where that leads out."""
+    """An object's name in the folder of a URL, as a file's here; refused where that is outside."""
     name = entry.removeprefix(f"{url}/")
     path = PurePosixPath(name)
     if name == entry or path.is_absolute() or ".." in path.parts or "\\" in name:
