@@ -2,6 +2,7 @@
 
     python benchmarks/tournament.py --corpus wiki --corpus reviews --out arena
     python benchmarks/tournament.py … --arm "masks 30 to 15" --seeds 5 --tokens 600k
+    python benchmarks/tournament.py … --change "64 sequences: data.batch_size=64"
 
 Fair: every arm gets the tokens that its measured speed makes of the same seconds (--equal tokens
 gives all the same tokens); arms are paired by seed, which decides initial weights, samples and
@@ -16,7 +17,7 @@ Everything is in OUT/results.jsonl, a line a run; the same command goes on where
 
 Panel: loss and accuracy of masked tokens and accuracy of sentence order on held-out text; a
 logistic regression on frozen vectors of film reviews with 200, 1,000 and all labels; the rank
-correlation of frozen vectors on STS-B, where LITEBERT_DATA has it.
+correlation of frozen vectors on STS-B and BLiMP's minimal pairs, where LITEBERT_DATA has them.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ HIGHER = {
     "film_1000",
     "film_all",
     "stsb",
+    "blimp",
 }  # is better; loss: lower
 DECIDING = "film_1000"  # what halving goes by
 GROWTH = 3
@@ -151,6 +153,9 @@ def panel(run: Path, corpus: str) -> dict[str, float]:
     found = {"loss": masked.loss, "accuracy": masked.accuracy}
     if order is not None:
         found["order"] = order.accuracy
+    if (pairs := texts.DATA / "blimp").is_dir():
+        scored: Any = litebert.evaluate(run / "model", blimp=pairs)
+        found["blimp"] = scored.plain
     return {**found, **dict(film_probe(run)), **dict(similarity(run))}
 
 
@@ -254,19 +259,24 @@ def main() -> None:
     parser.add_argument("--corpus", action="append", required=True, help="a prepared store")
     parser.add_argument("--preset", default="albert-tiny")
     parser.add_argument("--arm", action="append", help=f"default: all of {', '.join(ARMS)}")
+    parser.add_argument(
+        "--change", action="append", default=[], help="an arm of your own: 'NAME: a.b=c d.e=f'"
+    )
     parser.add_argument("--tokens", default="400k", help="of the first round, for the preset")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--equal", choices=("seconds", "tokens"), default="seconds")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
+    own = {name: text.split() for name, _, text in (one.partition(":") for one in options.change)}
+    ARMS.update(own)
     unknown = set(options.arm or ()) - set(ARMS)
     if unknown:
         sys.exit(f"no such arm: {', '.join(sorted(unknown))}; there are {', '.join(ARMS)}")
     from litebert.base.budget import parse_budget
 
     tokens = int(parse_budget(f"{options.tokens}tok").amount)
-    arena, arms = Arena(options), list(options.arm or ARMS)
+    arena, arms = Arena(options), [*(options.arm or ()), *own] or list(ARMS)
     last: list[dict[str, dict[str, Difference]]] = []
     for number in range(options.rounds):
         last = [play(arena, corpus, arms, tokens * GROWTH**number) for corpus in options.corpus]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +67,7 @@ def test_mixing_depths_changes_no_answer(engine: Engine, data: st.DataObject) ->
             if stepper.tokens:
                 done += stepper.step(data.draw(st.integers(1, stepper.layers_until_any_leaves())))
     for progress, job in zip(arriving, jobs, strict=True):
-        assert progress.left == 0
+        assert all(output is not None for output in progress.outputs)
         mixed, alone = progress.finish()[0], _alone(engine, job)
         assert mixed.depth == alone.depth
         assert list(mixed.probabilities.values()) == pytest.approx(
@@ -87,6 +88,62 @@ def test_a_large_job_leaves_and_refills(engine: Engine) -> None:
     small, large = (run_stepwise(engine.model, job, tokens) for tokens in (64, 100_000))
     assert [one.depth for one in small] == [one.depth for one in large]
     assert len({one.depth for one in small}) > 1
+
+
+@pytest.fixture
+def two_cores() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_cores")
+@pytest.mark.parametrize("rule", [None, Sure(0.75)])
+def test_a_list_is_shared_by_workers(engine: Engine, rule: Any, monkeypatch: Any) -> None:
+    texts = [sentence(number, 1 + number % 40) for number in range(200)]
+    alone: set[int] = set()
+    for readout in ("layers", "forward"):
+        plain = getattr(engine.model.encoder, readout)
+
+        def noted(*given: Any, plain: Any = plain, **named: Any) -> Any:
+            alone.add(torch.get_num_threads())
+            return plain(*given, **named)
+
+        monkeypatch.setattr(engine.model.encoder, readout, noted)
+    answers = engine.predict(texts, exit=rule)
+    assert alone == {1}
+    assert torch.get_num_threads() == 2
+    monkeypatch.setattr(engine, "most_workers", 1)
+    expected = engine.predict(texts, exit=rule)
+    assert alone == {1, 2}
+    assert [one.depth for one in answers] == [one.depth for one in expected]
+    for one, other in zip(answers, expected, strict=True):
+        assert one.probabilities == pytest.approx(other.probabilities, abs=1e-5)
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_workers_step_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = open_small(tmp_path)
+    threads: list[int] = []
+    meeting, step = threading.Barrier(2, timeout=30), Stepper.step
+
+    def met(self: Stepper, layers: int) -> Any:
+        threads.append(torch.get_num_threads())
+        if len(threads) <= 2:
+            meeting.wait()  # a worker alone would wait in vain
+        return step(self, layers)
+
+    texts = [sentence(number, 40) for number in range(100)]
+    expected = engine.predict(texts)
+    monkeypatch.setattr(Stepper, "step", met)
+    answers = engine.submit(texts).result(60)
+    assert threads[:2] == [1, 1]
+    for one, other in zip(answers, expected, strict=True):
+        assert one.probabilities == pytest.approx(other.probabilities, abs=1e-5)
+    engine.submit("w1q").result(30)
+    engine.close()
+    assert threads[-1] == 2  # a worker that is alone has all cores
 
 
 def test_groups_stay_together(tmp_path: Path) -> None:
@@ -121,16 +178,17 @@ def test_different_questions_share_the_encoder(tmp_path: Path) -> None:
 
 
 class _Held:
-    """Keeps the worker from computing, so that a test decides what happens first."""
+    """Keeps the workers from computing, so that a test decides what happens first."""
 
     def __init__(self, engine: Engine) -> None:
-        self.lock = engine.computing
+        self.engine = engine
 
     def __enter__(self) -> None:
-        self.lock.acquire()
+        for _ in range(self.engine.scheduler._workers):
+            self.engine.computing.acquire()
 
     def __exit__(self, *_: object) -> None:
-        self.lock.release()
+        self.engine.computing.release(self.engine.scheduler._workers)
 
 
 def test_deadlines_and_cancellation(tmp_path: Path) -> None:
@@ -264,14 +322,16 @@ def test_a_long_text_is_overtaken_only_until_its_turn(tmp_path: Path) -> None:
 
     queues._clock = 100.0
     enqueue(sentence(1, 200))
-    takes = long.turn - 100.0
+    ((turn, _),) = long.turns()
+    takes = turn - 100.0
     assert takes > 0
     for done, goes_first in ((0.5 * takes, short), (takes, long)):
         queues._clock = 100.0 + done
         enqueue("w1q")
-        assert queues._choose([short, long]) is goes_first
-        assert queues._choose([short, long]) is short  # not twice in a row while it waits
-        assert queues._choose([long]) is long
+        found = queues._turns()
+        assert queues._choose(found)[0] is goes_first
+        assert queues._choose(found)[0] is short  # not twice in a row while it waits
+        assert queues._choose([one for one in found if one[1] is long])[0] is long
         queues._last = short
         short.clear()
 

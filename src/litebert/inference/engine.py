@@ -54,6 +54,7 @@ from litebert.tasks.task import Prediction, Task
 LARGE = 8 * SLICE_TOKENS  # tokens of a job after which freed memory goes back to the system
 OVERFLOWS = ("truncate", "stride", "error")
 WIDE = 512  # hidden size from which on a step of 512 tokens fills the processor
+MOST_WORKERS = 4  # of smaller ones; Python lets one of them decide at a time
 
 
 class Engine:
@@ -91,9 +92,10 @@ class Engine:
         self.rule = self._rule(exit)
         self._tasks: dict[str, Task] = {}  # by overflow: requests of one task go together
         self.tokenizing = threading.Lock()  # hold it to use the tokenizer, which remembers words
-        self.computing = threading.Lock()  # hold it to use the model
         wide = self.model.config.hidden_size >= WIDE
-        self.scheduler = Scheduler(self.model, self.computing, 512 if wide else 1024)
+        self.most_workers = 1 if wide or device.type != "cpu" else MOST_WORKERS
+        self.computing = threading.Semaphore(self.workers)  # hold it to use the model
+        self.scheduler = Scheduler(self.model, self.computing, 512 if wide else 1024, self.workers)
         weakref.finalize(self, self.scheduler.close, drain=False)
 
     # ---------------------------------------------------------------------------------- asking
@@ -178,13 +180,18 @@ class Engine:
         job = predict_job(task, examples, features, self.depth, self.rule, tell_depth)
         return self.answer(job, on_progress)
 
+    @property
+    def workers(self) -> int:
+        """That go through the encoder side by side, on the cores that this thread may use."""
+        return min(torch.get_num_threads(), self.most_workers)
+
     def answer(self, job: Job, on_progress: OnProgress = no_progress) -> Any:
         """The answers to a job, computed here and now."""
         with self.computing:
             if job.rule is None:
-                answers = run_job(self.model, job, on_progress)
+                answers = run_job(self.model, job, on_progress, self.workers)
             else:
-                answers = run_stepwise(self.model, job, SLICE_TOKENS)
+                answers = run_stepwise(self.model, job, SLICE_TOKENS, self.workers)
             if len(job.batch.ids) > LARGE:
                 release_freed_memory()
             return answers

@@ -6,9 +6,10 @@ matter at the end, and what a head says of them. Answers are put together by `fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -95,25 +96,54 @@ def no_progress(done: int, size: int) -> None:
     """Nobody watches."""
 
 
-@torch.inference_mode()
-def run_job(model: Model, job: Job, on_progress: OnProgress = no_progress) -> Any:
+def run_job(model: Model, job: Job, on_progress: OnProgress = no_progress, workers: int = 1) -> Any:
     """A job without a rule, all at once: slices of like length, each to its depth in one go."""
     batch, device = job.batch, next(model.parameters()).device
     outputs: list[Any] = [None] * len(batch)
     done = 0
-    for chosen in slices(batch):
+
+    @torch.inference_mode()
+    def encoded(chosen: IntArray | None) -> Sequence[Any]:
         part = batch if chosen is None else take(batch, chosen)
         inputs = to_inputs(part, device)
         state = as_fp32(inputs.encode(model, job.depth, job.readout.reads(part)))
-        found = job.readout.outputs(model, state, inputs, job.depth)
+        return job.readout.outputs(model, state, inputs, job.depth)
+
+    parts = slices(batch)
+    for chosen, found in zip(parts, side_by_side(encoded, parts, workers), strict=True):
         if chosen is None:
             outputs = list(found)
         else:
             for place, output in zip(chosen.tolist(), found, strict=True):
                 outputs[place] = output
-        done += len(part)
+        done += len(found)
         on_progress(done, len(batch))
     return job.finish(outputs, np.full(len(batch), job.depth))
+
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+
+def side_by_side(
+    work: Callable[[Item], Found], items: Sequence[Item], workers: int
+) -> Iterator[Found]:
+    """What is found of each, in order; by workers that share the cores, where there are several."""
+    count, cores = min(workers, len(items)), torch.get_num_threads()
+    if count < 2:
+        yield from map(work, items)
+        return
+
+    def by_a_worker(item: Item) -> Found:
+        torch.set_num_threads(max(cores // count, 1))  # of this thread's operations
+        return work(item)
+
+    with ThreadPoolExecutor(count) as pool:
+        try:
+            yield from pool.map(by_a_worker, items)
+        finally:
+            pool.shutdown(cancel_futures=True)
+            torch.set_num_threads(cores)  # also of threads that begin later
 
 
 def as_fp32(state: State) -> State:

@@ -1,4 +1,9 @@
-"""Requests of many callers through one encoder: queues, and a thread that steps.
+"""Requests of many callers through one encoder: queues, and workers that step.
+
+A worker takes some of the waiting texts through the layers, a step at a time. Small models have a
+worker for each core, which computes by itself: their operations are too small to be divided, and a
+team of threads waits wherever one of its cores does something else. Large ones have one worker,
+with all cores. A worker that is alone has them, too.
 
 Two lanes: short texts do not go through the layers beside long ones, whose steps take many times as
 long as theirs. A step is as many layers as take `STEP_SECONDS`; between two of them new texts join,
@@ -21,6 +26,7 @@ import heapq
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,6 +45,7 @@ LONG_STEP = 256  # tokens of a step in that lane, unless one text has more
 STEP_SECONDS = 0.02  # that a newcomer waits until it may join, or go first; one layer at least
 SECONDS_PER_TOKEN = 1e-5  # of a layer, before the first step was timed
 FORGETTING = 0.1  # of what is remembered of the steps before
+LEAST_SHARE = 256  # tokens that are not divided among workers
 
 
 @dataclass(eq=False)
@@ -66,27 +73,28 @@ class _Request(Progress):
 
 @dataclass(eq=False)
 class _Lane:
-    """Units that go through the layers together, and those that wait to join them."""
+    """Units that go through the layers, in a stepper a worker, and those that wait to join."""
 
     model: Model
     step_tokens: int
+    workers: int
     queue: list[tuple[float, int, Unit]] = field(default_factory=list)  # turn; number; unit
     queued_tokens: int = 0
-    seconds: float = SECONDS_PER_TOKEN  # of the steps so far, the last ones most
+    seconds: float = SECONDS_PER_TOKEN  # of all cores, of the steps so far, the last ones most
     tokens: float = 1.0  # of these steps, times layers
 
     def __post_init__(self) -> None:
-        self.stepper = Stepper(self.model)
+        self.clear()
 
-    @property
-    def is_busy(self) -> bool:
-        return bool(self.queue or self.stepper.tokens)
-
-    @property
-    def turn(self) -> float:
-        """The earliest turn of its units, on their way or waiting."""
-        turns = [unit.turn for unit in self.stepper.units()]
-        return min([*turns, *(turn for turn, _, _ in self.queue[:1])])
+    def turns(self) -> Iterator[tuple[float, Stepper]]:
+        """What a worker could do now: a stepper, and the earliest turn of its units."""
+        heads = [turn for turn, _, _ in self.queue[:1]]
+        for stepper in self.free:
+            turns = [unit.turn for unit in stepper.units()]
+            if turns or heads:
+                yield min([*turns, *heads]), stepper
+            if not turns:
+                heads = []  # one that is empty is enough
 
     @property
     def seconds_per_token(self) -> float:
@@ -100,11 +108,23 @@ class _Lane:
     def clear(self) -> None:
         self.queue.clear()
         self.queued_tokens = 0
-        self.stepper = Stepper(self.model)
+        self.free = [Stepper(self.model) for _ in range(self.workers)]
+        self.lent: list[Stepper] = []  # a worker is at each
 
-    def layers(self, stepper: Stepper) -> int:
-        """Of a step: as many as there is time for."""
-        fit = STEP_SECONDS / (stepper.tokens * self.seconds_per_token)
+    def lend(self, stepper: Stepper) -> None:
+        """To a worker, until it gives it back."""
+        self.free.remove(stepper)
+        self.lent.append(stepper)
+
+    def take_back(self, stepper: Stepper) -> None:
+        """From a worker; there are new ones if the lane was cleared in between."""
+        if stepper in self.lent:
+            self.lent.remove(stepper)
+            self.free.append(stepper)
+
+    def layers(self, stepper: Stepper, cores: float) -> int:
+        """Of a step on a fraction of the cores: as many as there is time for."""
+        fit = STEP_SECONDS * cores / (stepper.tokens * self.seconds_per_token)
         return min(max(1, int(fit)), stepper.layers_until_any_leaves())
 
     def time(self, tokens: int, seconds: float) -> None:
@@ -112,33 +132,47 @@ class _Lane:
         self.seconds += seconds - FORGETTING * self.seconds
         self.tokens += tokens - FORGETTING * self.tokens
 
-    def next(self, taken: int) -> Unit | None:
+    def next(self, taken: int, most: float) -> Unit | None:
         """The unit whose turn it is, if there is room for it beside so many tokens."""
-        if not self.queue or not self.stepper.takes_more:
+        if not self.queue:
             return None
         unit = self.queue[0][-1]
         room = self.step_tokens * (2 if unit.tokens <= SHORT else 1)
-        if taken and taken + unit.tokens > room:
+        if taken and taken + unit.tokens > min(room, most):
             return None
         heapq.heappop(self.queue)
         self.queued_tokens -= unit.tokens
         return unit
 
 
-class Scheduler:
-    """Two lanes and one worker thread, started with the first request."""
+@dataclass(frozen=True)
+class _Work:
+    """What a worker does next."""
 
-    def __init__(self, model: Model, computing: threading.Lock, step_tokens: int) -> None:
+    lane: _Lane
+    stepper: Stepper
+    joining: list[Unit]
+    threads: int
+
+
+class Scheduler:
+    """Two lanes and their workers, who begin as requests come."""
+
+    def __init__(
+        self, model: Model, computing: threading.Semaphore, step_tokens: int, workers: int
+    ) -> None:
         self._model, self._computing = model, computing
-        self._short = _Lane(model, step_tokens)
-        self._long = _Lane(model, LONG_STEP)
+        self._short = _Lane(model, step_tokens, workers)
+        self._long = _Lane(model, LONG_STEP, workers)
         self._lanes = (self._short, self._long)
         self._last = self._short  # the lane that went on
         # Weak: what was answered long before its deadline is not kept until then.
         self._deadlines: list[tuple[float, int, ReferenceType[_Request]]] = []
         self._cancelled: deque[_Request] = deque()
         self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
+        self._workers, self._threads = workers, list[threading.Thread]()
+        self._cores = torch.get_num_threads()
+        self._idle = 0  # workers
         self._closed = False
         self._number = 0
         self._clock = 0.0  # seconds of work, as turns count them
@@ -170,10 +204,7 @@ class Scheduler:
             self._enqueue(request)
             if deadline is not None:
                 heapq.heappush(self._deadlines, (now + deadline, self._number, ref(request)))
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="litebert", daemon=True)
-                self._thread.start()
-            self._changed.notify()
+            self._call_worker()
         return request.future
 
     def close(self, *, drain: bool) -> None:
@@ -182,10 +213,10 @@ class Scheduler:
             self._closed = True
             if not drain:
                 self._refuse_all(ClosedError("the engine was closed before this was answered"))
-            self._changed.notify()
-            thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
+            self._changed.notify_all()
+        if threading.current_thread() not in self._threads:
+            for thread in self._threads:
+                thread.join()
 
     def _enqueue(self, request: _Request) -> None:
         self._live.add(request)
@@ -197,71 +228,112 @@ class Scheduler:
             self._number += 1
             lane.add(unit, self._number)
 
-    # --------------------------------------------------------------------------- the worker
+    # -------------------------------------------------------------------------- the workers
+
+    def _call_worker(self) -> None:
+        """Somebody who is idle, or a new one."""
+        if not self._idle and len(self._threads) < self._workers and not self._closed:
+            thread = threading.Thread(target=self._work, name="litebert", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        self._changed.notify()
+
+    @property
+    def _stepping(self) -> int:
+        """Workers that are at a step."""
+        return sum(len(lane.lent) for lane in self._lanes)
 
     @torch.inference_mode()
     def _work(self) -> None:
-        while True:
-            with self._changed:
-                while not self._busy() and not self._closed:
-                    self._changed.wait()
-                self._weed()
-                busy = self._busy()
-                if not busy:
-                    if self._closed:
-                        return
-                    continue
-                lane = self._choose(busy)
-                joining, stepper = self._next(lane), lane.stepper
-            if joining or stepper.tokens:
-                self._advance(lane, stepper, joining)
-            del joining  # else the last requests are kept until the next ones come
-
-    def _choose(self, busy: list[_Lane]) -> _Lane:
-        """The lane with the earliest turn; but no two steps of long texts while short ones wait."""
-        lane = min(busy, key=lambda lane: lane.turn)
-        if lane is self._long is self._last and self._short in busy:
-            lane = self._short
-        self._last = lane
-        return lane
-
-    def _busy(self) -> list[_Lane]:
-        return [lane for lane in self._lanes if lane.is_busy]
-
-    def _advance(self, lane: _Lane, stepper: Stepper, joining: list[Unit]) -> None:
-        try:
+        while self._wait():
             with self._computing:
-                began = time.monotonic()
-                stepper.admit(joining)
-                tokens, layers = stepper.tokens, lane.layers(stepper)
-                done = stepper.step(layers)
-                lane.time(tokens * layers, time.monotonic() - began)
-        except Exception as error:  # of ours, or memory: nobody may wait forever
-            with self._changed:
-                self._refuse_all(error)
-            return
-        self._clock = max([self._clock, *(unit.turn for unit in done)])
-        for request in dict.fromkeys(unit.progress for unit in done):
-            assert isinstance(request, _Request)
-            if request.left == 0 and self._leave(request):
+                with self._changed:
+                    work = self._next()
+                done = self._advance(work) if work is not None else []
+            work = None  # else the last requests are kept until the next ones come
+            for request in done:
                 request.answer()
+            del done
 
-    def _leave(self, request: _Request) -> bool:
-        """Whether somebody still waits for it; from now on nobody does."""
+    def _wait(self) -> bool:
+        """Until there is something to do; nothing ever will be where it is closed."""
         with self._changed:
-            alive = request in self._live
-            self._live.discard(request)
-        return alive
+            while not self._turns():
+                _use_threads(self._cores)  # threads that begin later have as many
+                if self._closed:
+                    return False
+                self._idle += 1
+                self._changed.wait()
+                self._idle -= 1
+            return True
 
-    def _next(self, lane: _Lane) -> list[Unit]:
-        """The units whose turn it is, as far as there is room."""
+    def _turns(self) -> list[tuple[float, _Lane, Stepper]]:
+        return [(turn, lane, stepper) for lane in self._lanes for turn, stepper in lane.turns()]
+
+    def _next(self) -> _Work | None:
+        """What is to be done, if another worker has not taken it, on how many threads."""
+        self._weed()
+        if not (found := self._turns()):
+            return None
+        lane, stepper = self._choose(found)
+        if any(unit.progress not in self._live for unit in stepper.units()):
+            stepper.drop(lambda unit: unit.progress not in self._live)
+        joining = self._joining(lane, stepper)
+        if not joining and not stepper.tokens:
+            return None
+        is_alone = not self._stepping
+        lane.lend(stepper)
+        if self._turns():
+            self._call_worker()
+            is_alone = False
+        threads = self._cores if is_alone else max(self._cores // self._workers, 1)
+        return _Work(lane, stepper, joining, threads)
+
+    def _choose(self, found: list[tuple[float, _Lane, Stepper]]) -> tuple[_Lane, Stepper]:
+        """The earliest turn; but no two steps of long texts while short ones wait."""
+        if self._last is self._long:
+            found = [one for one in found if one[1] is self._short] or found
+        _, lane, stepper = min(found, key=lambda one: one[0])
+        self._last = lane
+        return lane, stepper
+
+    def _joining(self, lane: _Lane, stepper: Stepper) -> list[Unit]:
+        """The units whose turn it is, as far as there is room; others have their share of them."""
+        if not stepper.takes_more:
+            return []
         joining: list[Unit] = []
-        tokens = lane.stepper.tokens
-        while (unit := lane.next(tokens)) is not None:
+        tokens = stepper.tokens
+        share = (tokens + lane.queued_tokens) / max(self._workers - self._stepping, 1)
+        while (unit := lane.next(tokens, max(share, LEAST_SHARE))) is not None:
             if unit.progress in self._live:
                 joining.append(unit)
                 tokens += unit.tokens
         return joining
+
+    def _advance(self, work: _Work) -> list[_Request]:
+        """A step; returns the requests that are done, and still wanted."""
+        lane, stepper, cores = work.lane, work.stepper, work.threads / self._cores
+        _use_threads(work.threads)
+        try:
+            began = time.monotonic()
+            stepper.admit(work.joining)
+            tokens, layers = stepper.tokens, lane.layers(stepper, cores)
+            units = stepper.step(layers)
+            seconds = time.monotonic() - began
+        except Exception as error:  # of ours, or memory: nobody may wait forever
+            with self._changed:
+                self._refuse_all(error)
+            return []
+        with self._changed:
+            lane.time(tokens * layers, seconds * cores)
+            lane.take_back(stepper)
+            self._clock = max([self._clock, *(unit.turn for unit in units)])
+            for unit in units:
+                unit.progress.left -= 1
+            done = dict.fromkeys(unit.progress for unit in units if not unit.progress.left)
+            wanted = [one for one in done if isinstance(one, _Request) and one in self._live]
+            self._live.difference_update(wanted)
+        return wanted
 
     def _weed(self) -> None:
         """Let go of requests that were cancelled, or whose deadline has passed."""
@@ -274,9 +346,6 @@ class Scheduler:
         for request in self._live.intersection(gone):
             self._live.discard(request)
             request.refuse(DeadlineError("not answered by its deadline; allow more time"))
-        for lane in self._lanes:
-            if any(unit.progress not in self._live for unit in lane.stepper.units()):
-                lane.stepper.drop(lambda unit: unit.progress not in self._live)
 
     def _refuse_all(self, error: Exception) -> None:
         live, self._live = self._live, set()
@@ -285,3 +354,9 @@ class Scheduler:
         self._deadlines.clear()
         for request in live:  # whoever is refused may submit at once
             request.refuse(error)
+
+
+def _use_threads(count: int) -> None:
+    """So many threads for this thread's operations."""
+    if torch.get_num_threads() != count:
+        torch.set_num_threads(count)

@@ -25,7 +25,7 @@ from torch import Tensor
 from litebert.base.batches import Batch, concatenate, take
 from litebert.base.ragged import IntArray
 from litebert.inference.exits import ExitRule
-from litebert.inference.jobs import Job, Readout, as_fp32
+from litebert.inference.jobs import Job, Readout, as_fp32, side_by_side
 from litebert.model.inputs import Inputs, to_inputs
 from litebert.model.layout import Packed, State
 from litebert.model.model import Model
@@ -39,7 +39,7 @@ class Progress:
     job: Job
     outputs: list[Any] = field(init=False)
     depths: IntArray = field(init=False)
-    left: int = field(init=False)  # units on their way
+    left: int = field(init=False)  # units that are not done, by the count of who steps
 
     def __post_init__(self) -> None:
         batch = self.job.batch
@@ -77,7 +77,6 @@ class Unit:
         progress = self.progress
         for member, output in zip(self.members.tolist(), outputs, strict=True):
             progress.outputs[member], progress.depths[member] = output, depth
-        progress.left -= 1
 
 
 @dataclass(eq=False)
@@ -254,20 +253,27 @@ def _batch_of(units: Sequence[Unit]) -> Batch:
     return concatenate([take(unit.progress.job.batch, unit.members) for unit in units])
 
 
-@torch.inference_mode()
-def run_stepwise(model: Model, job: Job, max_tokens: int) -> Any:
+def run_stepwise(model: Model, job: Job, max_tokens: int, workers: int = 1) -> Any:
     """A job with a rule, all at once: as sequences leave, others take their place."""
-    progress, stepper = Progress(job), Stepper(model)
-    waiting = progress.units()[::-1]
-    while progress.left:
-        room, joining = max_tokens - stepper.tokens, []
-        while (
-            waiting
-            and stepper.takes_more
-            and (waiting[-1].tokens <= room or not (joining or stepper.tokens))
-        ):
-            joining.append(waiting.pop())
-            room -= joining[-1].tokens
-        stepper.admit(joining)
-        stepper.step()
+    progress = Progress(job)
+    units = progress.units()
+    count = max(min(workers, sum(unit.tokens for unit in units) // max_tokens), 1)
+
+    @torch.inference_mode()
+    def step_through(waiting: list[Unit]) -> None:
+        stepper = Stepper(model)
+        while waiting or stepper.tokens:
+            room, joining = max_tokens - stepper.tokens, []
+            while (
+                waiting
+                and stepper.takes_more
+                and (waiting[-1].tokens <= room or not (joining or stepper.tokens))
+            ):
+                joining.append(waiting.pop())
+                room -= joining[-1].tokens
+            stepper.admit(joining)
+            stepper.step()
+
+    for _ in side_by_side(step_through, [units[n::count][::-1] for n in range(count)], workers):
+        pass
     return progress.finish()
