@@ -23,7 +23,12 @@ EVALUATION = EvaluationMetrics(step=3, tokens=9, time=EvaluationTime(seconds=1.0
 def training(progress: float) -> TrainingMetrics:
     time = StepTime(seconds=1.0, progress=progress, tokens_per_second=8.0, data_fraction=0.0)
     return TrainingMetrics(
-        step=3, tokens=9, learning_rate=1e-3, gradient_norm=1.0, loss={"masked_lm": 6.0}, time=time
+        step=round(1000 * progress),
+        tokens=9,
+        learning_rate=1e-3,
+        gradient_norm=1.0,
+        loss={"masked_lm": 6.0},
+        time=time,
     )
 
 
@@ -75,8 +80,8 @@ def test_a_run_tells_its_events_to_all_callbacks(tmp_path: Path) -> None:
     first, second = ([call[1:] for call in calls if call[0] == n] for n in ("first", "second"))
     assert first == second
     assert [event for event, _ in first] == [
-        "on_start", "on_step", "on_step", "on_training", "on_step", "on_step", "on_training",
-        "on_evaluation",
+        "on_start", "on_step", "on_step", "on_training", "on_message", "on_step", "on_step",
+        "on_training", "on_evaluation",
     ]  # fmt: skip
     assert [what[0] for event, what in first if event == "on_step"] == [1, 2, 3, 4]
     started = first[0][1][0]

@@ -33,10 +33,10 @@ class Said(list[str]):
 
 def line(
     progress: float, loss: float = 3.0, accuracy: float = 0.8, data: float = 0.0,
-    seconds: float | None = None, pair: str = "sentence_order",
+    seconds: float | None = None, pair: str = "sentence_order", steps: int = 10_000,
 ) -> TrainingMetrics:  # fmt: skip
     return TrainingMetrics(
-        step=1, tokens=1, learning_rate=1e-3, gradient_norm=1.0,
+        step=round(steps * progress), tokens=1, learning_rate=1e-3, gradient_norm=1.0,
         loss={"masked_lm": loss, pair: 0.7},
         accuracy={"masked_lm": 0.1, pair: accuracy},
         time=StepTime(
@@ -68,6 +68,12 @@ def run(lines: int, **values: Any) -> Said:
 
 def test_a_good_run_is_silent() -> None:
     assert run(200) == []
+
+
+@pytest.mark.parametrize(("steps", "warned"), [(5, 1), (40, 1), (60, 0), (1000, 0)])
+def test_a_budget_of_hardly_any_steps_is_told_once(steps: int, warned: int) -> None:
+    said = run(min(steps, 50), steps=steps)
+    assert len(said) == len(said.about("about 5 steps" if steps == 5 else "steps")) == warned
 
 
 def test_masked_lm_at_the_unigram_level_are_told_once() -> None:

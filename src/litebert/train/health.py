@@ -2,7 +2,7 @@
 
 Masked tokens that are predicted by frequency alone: small encoders can stay at that level for a
 whole budget. Sentence pairs at chance, or hardly any in the text. A processor that waits for its
-data. A budget that reads the same text over and over. Each decision is a pure function of a few
+data. A budget that reads the same text over and over, or of hardly any steps. Each decision is a pure function of a few
 recent numbers. Lines within the warmup are left out where learning is judged. A resumed run starts
 with an empty memory.
 """
@@ -39,7 +39,8 @@ STARVED = 0.2  # fraction of the time that may go into waiting for data
 REPEAT = 600.0  # seconds of the run between two messages on waiting
 
 MANY_PASSES = 40  # over the same text: BERT's number
-PASSES_AFTER = 0.05  # fraction of the budget from which on it can be told
+FEW_STEPS = 50  # of the whole budget, of which nothing can be expected
+TOLD_AFTER = 0.05  # fraction of the budget from which on passes and steps can be told
 MOSTLY_LONE = 0.5  # fraction of documents of one sentence that leaves few pairs
 
 SENTENCE_PAIRS = ("sentence_order", "next_sentence")
@@ -121,10 +122,11 @@ class HealthChecks(Callback):
             self._check_pairs(objective)
         self._check_data()
         self._check_passes()
+        self._check_steps()
 
     def _check_passes(self) -> None:
         line = self.recent[-1]
-        if self.text_tokens is None or line.time.progress < PASSES_AFTER:
+        if self.text_tokens is None or line.time.progress < TOLD_AFTER:
             return
         passes = line.tokens / line.time.progress / max(self.text_tokens, 1)
         if passes > MANY_PASSES:
@@ -132,6 +134,18 @@ class HealthChecks(Callback):
                 "passes",
                 f"the budget is about {passes:,.0f} passes over the text ({self.text_tokens:,} "
                 f"tokens), where BERT took {MANY_PASSES}. Add text, or give a smaller budget",
+            )
+
+    def _check_steps(self) -> None:
+        line = self.recent[-1]
+        if line.time.progress < TOLD_AFTER:
+            return
+        steps = line.step / line.time.progress
+        if steps < FEW_STEPS:
+            self._warn(
+                "steps",
+                f"the whole budget is about {steps:,.0f} steps, of which little can be learned. "
+                "Give a longer one, or make steps smaller (--set data.batch_size=…)",
             )
 
     def _check_masked_lm(self) -> None:
