@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import CancelledError, Future, wait
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Queue
@@ -114,6 +114,8 @@ def test_a_list_is_shared_by_workers(engine: Engine, rule: Any, monkeypatch: Any
     answers = engine.predict(texts, exit=rule)
     assert alone == {1}
     assert torch.get_num_threads() == 2
+    with ThreadPoolExecutor(1) as later:
+        assert later.submit(torch.get_num_threads).result() == 2
     monkeypatch.setattr(engine, "most_workers", 1)
     expected = engine.predict(texts, exit=rule)
     assert alone == {1, 2}

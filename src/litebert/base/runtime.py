@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from threading import Thread
 from typing import Literal
 
 import torch
@@ -168,6 +169,20 @@ def keep_freed_memory() -> bool:
         return False
     mallopt = ctypes.CDLL(None).mallopt
     return bool(mallopt(_M_MMAP_MAX, 0) and mallopt(_M_TRIM_THRESHOLD, _NEVER))
+
+
+def use_threads(count: int, cores: int) -> None:
+    """So many threads for the operations of this thread; threads that begin later have all cores.
+
+    torch gives those the number that was set last, whichever thread it was for.
+    """
+    if torch.get_num_threads() == count:
+        return
+    torch.set_num_threads(count)
+    if count != cores:
+        after = Thread(target=torch.set_num_threads, args=(cores,))
+        after.start()
+        after.join()
 
 
 @contextmanager

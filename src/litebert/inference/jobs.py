@@ -17,6 +17,7 @@ import torch
 from litebert.base.batches import Batch, bucket_by_length, take
 from litebert.base.errors import InputError
 from litebert.base.ragged import IntArray
+from litebert.base.runtime import use_threads
 from litebert.inference.exits import ExitRule, FixedDepth
 from litebert.model.inputs import Inputs, to_inputs
 from litebert.model.layout import State
@@ -135,7 +136,7 @@ def side_by_side(
         return
 
     def by_a_worker(item: Item) -> Found:
-        torch.set_num_threads(max(cores // count, 1))  # of this thread's operations
+        use_threads(max(cores // count, 1), cores)
         return work(item)
 
     with ThreadPoolExecutor(count) as pool:
@@ -143,7 +144,6 @@ def side_by_side(
             yield from pool.map(by_a_worker, items)
         finally:
             pool.shutdown(cancel_futures=True)
-            torch.set_num_threads(cores)  # also of threads that begin later
 
 
 def as_fp32(state: State) -> State:

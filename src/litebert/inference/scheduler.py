@@ -35,6 +35,7 @@ from weakref import ReferenceType, ref
 import torch
 
 from litebert.base.errors import ClosedError, DeadlineError, SettingsError
+from litebert.base.runtime import use_threads
 from litebert.inference.jobs import Job
 from litebert.inference.stepping import Progress, Stepper, Unit
 from litebert.model.model import Model
@@ -259,7 +260,6 @@ class Scheduler:
         """Until there is something to do; nothing ever will be where it is closed."""
         with self._changed:
             while not self._turns():
-                _use_threads(self._cores)  # threads that begin later have as many
                 if self._closed:
                     return False
                 self._idle += 1
@@ -313,7 +313,7 @@ class Scheduler:
     def _advance(self, work: _Work) -> list[_Request]:
         """A step; returns the requests that are done, and still wanted."""
         lane, stepper, cores = work.lane, work.stepper, work.threads / self._cores
-        _use_threads(work.threads)
+        use_threads(work.threads, self._cores)
         try:
             began = time.monotonic()
             stepper.admit(work.joining)
@@ -354,9 +354,3 @@ class Scheduler:
         self._deadlines.clear()
         for request in live:  # whoever is refused may submit at once
             request.refuse(error)
-
-
-def _use_threads(count: int) -> None:
-    """So many threads for this thread's operations."""
-    if torch.get_num_threads() != count:
-        torch.set_num_threads(count)

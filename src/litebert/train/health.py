@@ -2,9 +2,9 @@
 
 Masked tokens that are predicted by frequency alone: small encoders can stay at that level for a
 whole budget. Sentence pairs at chance, or hardly any in the text. A processor that waits for its
-data. A budget that reads the same text over and over, or of hardly any steps. Each decision is a pure function of a few
-recent numbers. Lines within the warmup are left out where learning is judged. A resumed run starts
-with an empty memory.
+data. A budget that reads the same text over and over, or of hardly any steps. Each decision is a
+pure function of a few recent numbers. Lines within the warmup are left out where learning is
+judged. A resumed run starts with an empty memory.
 """
 
 from __future__ import annotations
