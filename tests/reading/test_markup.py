@@ -164,6 +164,19 @@ def test_semicolons_and_lists_of_texts_as_tasks_read_them(tmp_path: Path) -> Non
         assert documents(lines, chunk_bytes) == ["one", "two"]
 
 
+@pytest.mark.parametrize("start", ["sep=;\n", "\ufeffSEP=;\r\n"])
+def test_a_line_that_says_what_stands_between_fields(start: str, tmp_path: Path) -> None:
+    table = tmp_path / "a.csv"
+    for chunk_bytes in (1, 2**20):
+        table.write_text(f"{start}text;label\na, b;1\nc, d;0\n", newline="")
+        assert documents(table, chunk_bytes, field="text") == ["a, b", "c, d"]
+        table.write_text(f"{start}3;one, two\n4;three\n", newline="")
+        assert documents(table, chunk_bytes, field="1") == ["one, two", "three"]
+    table.write_text(f'{start}text;label\nfine;1\n"open;1\n')
+    with pytest.raises(FormatError, match="line 4"):
+        documents(table, field="text")
+
+
 def test_columns_by_number(tmp_path: Path) -> None:
     long = "A text that is as long as texts are, and no name of a column."
     for suffix, between in ((".csv", ","), (".tsv", "\t")):

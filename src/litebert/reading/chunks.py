@@ -32,10 +32,10 @@ from litebert.reading.boundaries import (
 from litebert.reading.decoders import BUFFER_BYTES
 from litebert.reading.json_list import json_items
 from litebert.reading.parquet import split_row_groups
-from litebert.reading.signatures import not_text
+from litebert.reading.signatures import BOM, not_text
 from litebert.reading.sources import Source
 from litebert.reading.streams import Stream, is_plain_file, open_stream
-from litebert.reading.tables import NO_HEADER, Header, parse_header
+from litebert.reading.tables import NO_HEADER, Header, parse_header, told_comma
 
 CHUNK_BYTES = 16 * 2**20
 _HEAD = 4096
@@ -155,14 +155,22 @@ def _start(source: Source, settings: ReadSettings, stream: Stream) -> tuple[Head
         raise FormatError(f"{source.name}: {problem}")
     if source.format not in ("csv", "tsv") or stream.at_end():
         return NO_HEADER, 0
-    record = first_record(stream, _BOUNDARIES[source.format]())
+    record, comma, skipped = _first_record(stream, source), None, 0
+    if record is not None and source.format == "csv":
+        comma = told_comma(record.removeprefix(BOM).decode(errors="replace").rstrip("\r\n"))
+        if comma is not None and not stream.at_end():
+            record, skipped = _first_record(stream, source), 1
     if record is None:
         raise FormatError(
             f"{source.name}, line 1: the header is longer than {BUFFER_BYTES // 2**20} MiB; "
             "the first line must name the columns"
         )
     following = stream.peek(_HEAD)
-    header = parse_header(source.name, record, source.format, settings.field, following)
+    header = parse_header(source.name, record, source.format, settings.field, following, comma)
     if not header.is_named:
         stream.put_back(record)
-    return header, record.count(b"\n") if header.is_named else 0
+    return header, skipped + (record.count(b"\n") if header.is_named else 0)
+
+
+def _first_record(stream: Stream, source: Source) -> bytes | None:
+    return first_record(stream, _BOUNDARIES[source.format]())

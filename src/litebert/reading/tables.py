@@ -40,13 +40,15 @@ NO_HEADER = Header()
 
 
 def parse_header(
-    name: str, record: bytes, format: str, field: str, following: bytes = b""
-) -> Header:
+    name: str, record: bytes, format: str, field: str, following: bytes = b"",
+    comma: str | None = None,
+) -> Header:  # fmt: skip
     """The columns of a table by its first record, and what follows it as far as it was read.
 
     One must be the wanted field, by its name or its number from 0. If it is told by a number and
     the first record does not look like names (a number in it, or more than 40 characters), there is
-    no header. Columns that are told by number are called by their numbers.
+    no header. Columns that are told by number are called by their numbers. `comma` is what stands
+    between fields, where the file said so.
     """
     try:
         line = record.removeprefix(BOM).decode().rstrip("\r\n")
@@ -58,7 +60,7 @@ def parse_header(
     if field.isdigit():  # else a header names the field, and tells what stands between fields
         rest = [one for _, one in csv_records(following.decode(errors="ignore"))]
         records += rest[:-1] or rest  # the last one may be cut
-    comma = find_comma(records) if format == "csv" else ","
+    comma = comma or (find_comma(records) if format == "csv" else ",")
     columns = parse_row(line, format, comma)
     if columns is None:
         raise FormatError(
@@ -111,6 +113,11 @@ def csv_records(text: AnyStr) -> Iterator[tuple[int, AnyStr]]:
             first = number
     if lines:
         yield first, newline.join(lines)
+
+
+def told_comma(line: str) -> str | None:
+    """What the line `sep=;` says that spreadsheets write for each other, where a file begins so."""
+    return line[4] if line.lower() in ("sep=;", "sep=,") else None
 
 
 def find_comma(records: Iterable[str]) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 from litebert.base.errors import FileError, FormatError
 from litebert.reading.parquet import open_parquet
 from litebert.reading.streams import STDIN, compression
-from litebert.reading.tables import csv_records, find_comma, parse_row
+from litebert.reading.tables import csv_records, find_comma, parse_row, told_comma
 from litebert.tasks.readers.column_mapping import ColumnMapping
 from litebert.tasks.readers.formats import format_of_name, format_of_text
 from litebert.tasks.readers.headers import Known, has_header
@@ -182,7 +182,7 @@ def _separated(
     found = [(before, line.removesuffix("\r")) for before, line in lines if line.strip(" \r")]
     if not found:
         return Table(path, (), [])
-    comma = _told_comma(found[0][1]) if format == "csv" else None
+    comma = told_comma(found[0][1]) if format == "csv" else None
     if comma is not None:  # a line that spreadsheets write for each other
         found = found[1:]
     if not found:
@@ -205,11 +205,6 @@ def _separated(
         for where, fields in list(zip(places, records, strict=True))[int(headed) :]
     ]
     return Table(path, tuple(names), rows, headerless=not headed)
-
-
-def _told_comma(line: str) -> str | None:
-    """What the line `sep=;` says, where a file begins with it."""
-    return line[4] if line.lower() in ("sep=;", "sep=,") else None
 
 
 def _numbers(fields: Sequence[str]) -> list[str]:
