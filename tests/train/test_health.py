@@ -142,6 +142,17 @@ def test_pairs_at_chance_are_told_once(pair: str) -> None:
         assert part in message
 
 
+@pytest.mark.parametrize(("before", "told"), [(0.6, 1), (0.5, 0)])
+def test_pairs_that_are_lost_again_are_told_apart(before: float, told: int) -> None:
+    checks, said = begun()
+    for place in range(1, 201):
+        checks.on_training(line(place / 200, accuracy=before if place <= 60 else 0.5))
+    (message,) = said
+    assert len(said.about("where it had been 60.0%")) == told
+    assert ("learning_rate" in message) == bool(told)
+    assert ("usual below" in message) == (not told)
+
+
 def test_pairs_need_twenty_lines() -> None:
     assert run(20, accuracy=0.5) == []
     assert run(40, accuracy=0.5).about("chance")

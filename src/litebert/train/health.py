@@ -34,6 +34,7 @@ THE_END = 0.9  # fraction of the budget
 MARGIN = 0.05  # nats below the unigram level that count as learning
 STUCK_AFTER = 0.3  # fraction of the budget
 CHANCE_AFTER = 0.5  # fraction of the budget
+LEARNED = 0.53  # accuracy of sentence pairs that can be lost again
 ONE_SIDED = 1.645  # standard errors: 95 % of a normal distribution lies below
 STARVED = 0.2  # fraction of the time that may go into waiting for data
 REPEAT = 600.0  # seconds of the run between two messages on waiting
@@ -109,6 +110,7 @@ class HealthChecks(Callback):
         self.text_tokens: int | None = None
         self.warmup = 0.0
         self.recent: deque[TrainingMetrics] = deque(maxlen=MEMORY)
+        self.best: dict[str, float] = {}  # sentence pairs -> accuracy of the best MEMORY lines
         self.notified: dict[str, float] = {}  # check -> seconds of the run
 
     def on_start(self, run: RunStarted) -> None:
@@ -165,16 +167,29 @@ class HealthChecks(Callback):
 
     def _check_pairs(self, objective: str) -> None:
         accuracies = self._learned("accuracy", objective)
-        progress = self.recent[-1].time.progress
-        if progress < CHANCE_AFTER or len(accuracies) < FEWEST or not is_at_chance(accuracies):
+        progress, name = self.recent[-1].time.progress, objective.replace("_", " ")
+        if len(accuracies) < FEWEST:
             return
-        self._warn(
-            objective,
-            f"after {progress:.0%} of the budget {objective.replace('_', ' ')} is at chance "
-            f"({fmean(accuracies):.1%} accuracy), which is usual below some 10M tokens. "
-            "Otherwise check that documents have several sentences (litebert inspect), or give a "
-            "longer budget",
-        )
+        best = self.best.get(objective, 0.5)
+        if not is_at_chance(accuracies):
+            self.best[objective] = max(best, fmean(accuracies))
+            return
+        if best >= LEARNED:
+            self._warn(
+                f"{objective} lost",
+                f"after {progress:.0%} of the budget {name} is at chance ({fmean(accuracies):.1%} "
+                f"accuracy), where it had been {best:.1%}: most likely [CLS] has become the same "
+                "for all texts, which large steps can do and more training seldom undoes. Masked "
+                "LM goes on; else begin again with --set optimizer.learning_rate=…, a lower one",
+            )
+        elif progress >= CHANCE_AFTER:
+            self._warn(
+                objective,
+                f"after {progress:.0%} of the budget {name} is at chance "
+                f"({fmean(accuracies):.1%} accuracy), which is usual below some 10M tokens. "
+                "Otherwise check that documents have several sentences (litebert inspect), or give "
+                "a longer budget",
+            )
 
     def _check_data(self) -> None:
         fractions = [line.time.data_fraction for line in self.recent][-RECENT:]
